@@ -1,8 +1,5 @@
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 from django.contrib.auth.models import AbstractBaseUser, Group, Permission, User
 from django.db import DatabaseError, connection, models, transaction
@@ -16,8 +13,8 @@ from mcp_django.exposure.generation import (
     known_cache_version,
 )
 from mcp_django.models import ExposureGeneration, PersonalToken
+from tests.exposure.races import together
 from tests.tables import without_table
-from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.django_db
 
@@ -80,25 +77,17 @@ def test_what_was_read_before_a_change_is_not_believed_after_it(clock):
 @pytest.mark.django_db(transaction=True)
 def test_threads_that_ask_together_read_once(clock):
     found = CacheVersions(clock=clock)
-    together = threading.Barrier(4)
     reads = []
 
+    def count(execute, sql, *rest):
+        reads.append(sql)
+        return execute(sql, *rest)
+
     def ask(number):
-        def count(execute, sql, *rest):
-            reads.append(sql)
-            return execute(sql, *rest)
+        with connection.execute_wrapper(count):
+            return found.cache_version()
 
-        try:
-            with connection.execute_wrapper(count):
-                together.wait(PATIENCE)
-                return found.cache_version()
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(4) as threads:
-        marks = set(threads.map(ask, range(4)))
-
-    assert len(marks) == 1
+    assert len(set(together(ask, count=4))) == 1
     assert len(reads) == 1
 
 

@@ -4,10 +4,17 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from django.contrib.auth.models import AnonymousUser, User
+from django.core.cache import cache
+from django.core.exceptions import ImproperlyConfigured
 from django.test import RequestFactory
 
-from mcp_django.auth.throttles import Windows, client_address, retry_after
+from mcp_django.auth.throttles import Windows, client_address, retry_after, throttle_class
+from mcp_django.models import CallRecord
 from mcp_django.principal import Principal
+from mcp_django.testing import ProtocolFailure
+from tests.clients import CheckedClient, WSGIClient
+
+pytestmark = pytest.mark.django_db
 
 
 def principal(user):
@@ -63,3 +70,98 @@ def test_threads_together_get_no_more_than_one_would(clock):
 )
 def test_addresses_of_one_host_count_as_one(address, counted):
     assert client_address(RequestFactory().get("/", REMOTE_ADDR=address)) == counted
+
+
+# Those of the site
+
+PLAIN, DRF = "tests.auth.plain_throttles", "tests.auth.drf_classes"
+
+
+@pytest.fixture(autouse=True)
+def empty_cache():
+    cache.clear()
+    yield
+    cache.clear()
+
+
+@pytest.fixture(params=[CheckedClient, WSGIClient], ids=["asgi", "wsgi"])
+def client(request, staff):
+    return request.param(user=staff, record=True)
+
+
+def statuses(client, times, method="resources/list"):
+    return [client.post_request(method).status for _ in range(times)]
+
+
+@pytest.mark.needs("drf")
+@pytest.mark.parametrize("method", ["resources/list", "tools/list"])
+def test_a_throttle_of_rest_framework_counts_calls(client, configure, make_user, method):
+    configure(THROTTLES=[f"{DRF}.TwoPerUser"])
+
+    assert statuses(client, 4, method) == [200, 200, 429, 429]
+    other = type(client)(user=make_user("other", is_staff=True))
+    assert statuses(other, 1) == [200]
+    assert CallRecord.objects.filter(outcome="limited").count() == 1
+
+
+@pytest.mark.needs("drf")
+def test_the_scope_is_mcp_and_the_longest_wait_counts(client, configure):
+    configure(THROTTLES=[f"{DRF}.TwoPerUser", f"{DRF}.ThreePerScope"])
+    assert statuses(client, 4) == [200, 200, 429, 429]
+
+    answer = client.post_request("resources/list")
+
+    assert answer.status == 429
+    assert 3000 < int(answer.headers["retry-after"]) <= 3600
+
+
+@pytest.mark.needs("drf")
+def test_a_throttle_sees_the_method_and_the_user(client, configure):
+    configure(THROTTLES=[f"{DRF}.OnePerMethod"])
+
+    assert statuses(client, 2) == [200, 429]
+    assert statuses(client, 2, "prompts/list") == [200, 429]
+
+
+@pytest.mark.needs("drf")
+def test_each_element_of_a_batch_is_asked_about(staff, configure):
+    configure(THROTTLES=[f"{DRF}.TwoPerUser"])
+    client = CheckedClient(user=staff, revision="2025-03-26")
+
+    answer = client.post([client.message("resources/list") for _ in range(3)])
+
+    assert answer.status == 429
+
+
+def test_any_class_with_the_two_methods_will_do(client, configure):
+    configure(THROTTLES=[f"{PLAIN}.OnlyReading"])
+
+    assert client.list_resources()
+    with pytest.raises(ProtocolFailure, match="Try again in 13 seconds") as raised:
+        client.call_tool("echo", text="x")
+    assert raised.value.status == 429
+    # One that does not say how long means a minute.
+    configure(THROTTLES=[f"{PLAIN}.Never"])
+    assert "Try again in 60 seconds" in client.failure("resources/list")[1]
+
+
+def test_one_whose_cache_is_away_stops_nobody(client, configure, caplog):
+    configure(THROTTLES=[f"{PLAIN}.Broken"])
+
+    assert client.list_resources()
+    assert "Broken cannot count." in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("path", "sentence"),
+    [
+        ("tests.auth.nothing.There", "cannot be imported"),
+        ("nonsense", "cannot be imported"),
+        (f"{PLAIN}.NoThrottle", "is no throttle"),
+    ],
+)
+def test_what_is_no_throttle_is_refused_with_its_name(path, sentence):
+    with pytest.raises(ImproperlyConfigured, match=sentence) as raised:
+        throttle_class(path)
+
+    assert path in str(raised.value)

@@ -7,7 +7,7 @@ from tests.faults.model import Fault, Room
 PROTOCOL = Room(
     tests=(
         "tests/protocol",
-        "tests/handlers/test_pagination.py",
+        "tests/handlers/test_lists.py",
         "tests/transports/http/test_endpoint.py",
     ),
     faults=(

@@ -25,7 +25,7 @@ TOKENS_ONLY = {
         ({}, NOTHING),
         # People may sign in elsewhere.
         (
-            {"ROOT_URLCONF": "tests.oauth.urls_only", "LOGIN_URL": "https://sso.example.com/"},
+            {"ROOT_URLCONF": "mcp_django.oauth.urls", "LOGIN_URL": "https://sso.example.com/"},
             NOTHING,
         ),
         # The other settings of the toolkit are those of the site.
@@ -41,7 +41,7 @@ TOKENS_ONLY = {
             {"ROOT_URLCONF": "tests.oauth.urls_elsewhere"},
             'path("", include("mcp_django.oauth.urls"))',
         ),
-        ({"ROOT_URLCONF": "tests.oauth.urls_only"}, "There is no page at LOGIN_URL"),
+        ({"ROOT_URLCONF": "mcp_django.oauth.urls"}, "There is no page at LOGIN_URL"),
         (
             {"MCP_DJANGO": TOKENS_ONLY},
             '"AUTHENTICATORS": [..., "mcp_django.oauth.bearer.OAuthBearer"]',

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
 
 import pytest
-from django.db import connections
 
 from mcp_django.stores.bounds import MOST_LOGS, MOST_QUESTIONS
 from mcp_django.stores.interface import Log, Question, StoreFull
-from tests.waiting import PATIENCE
+from tests.exposure.races import together
 
 pytestmark = pytest.mark.database
 
@@ -20,24 +17,11 @@ pytestmark = pytest.mark.database
 THREADS = 8
 
 
-@pytest.fixture
-def at_once():
+def at_once(work):
     """What each of the threads gets from `work(number)`. All begin together."""
-
-    def run(work):
-        barrier = threading.Barrier(THREADS)
-
-        def work_with_the_others(number):
-            try:
-                barrier.wait(PATIENCE)
-                return work(number)
-            finally:
-                connections.close_all()
-
-        with ThreadPoolExecutor(THREADS) as pool:
-            return list(pool.map(work_with_the_others, range(THREADS), timeout=60))
-
-    return run
+    answers = together(work, count=THREADS)
+    assert [one for one in answers if isinstance(one, Exception)] == []
+    return answers
 
 
 def ask(store, id):
@@ -66,9 +50,7 @@ RACES = {
 
 
 @pytest.mark.parametrize("name", RACES)
-def test_of_many_at_once_no_more_have_it_than_may(
-    store, clock, add_session, open_log, at_once, name
-):
+def test_of_many_at_once_no_more_have_it_than_may(store, clock, add_session, open_log, name):
     work, winners = RACES[name]
     add_session()
     open_log("orphan", owner="dead")
@@ -82,7 +64,7 @@ def test_of_many_at_once_no_more_have_it_than_may(
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("add", "most"), [(ask, MOST_QUESTIONS), (begin, MOST_LOGS)])
-def test_many_do_not_get_past_a_limit(store, session, at_once, add, most):
+def test_many_do_not_get_past_a_limit(store, session, add, most):
     for number in range(most - 3):
         add(store, f"k{number}")
 
@@ -96,7 +78,7 @@ def test_many_do_not_get_past_a_limit(store, session, at_once, add, most):
 
 
 @pytest.mark.thorough
-def test_events_of_many_have_each_number_once(store, log, at_once):
+def test_events_of_many_have_each_number_once(store, log):
     def append(thread):
         return [store.append("l1", [b"%d.%d" % (thread, turn)] * 2) for turn in range(10)]
 
@@ -111,16 +93,14 @@ def test_events_of_many_have_each_number_once(store, log, at_once):
             assert page.events[number - 1].data == b"%d.%d" % (thread, turn)
 
 
-def test_nothing_follows_the_event_that_ends_a_log(store, log, at_once, read):
+def test_nothing_follows_the_event_that_ends_a_log(store, log, read):
     at_once(lambda thread: store.append("l1", [b"%d" % thread], is_final=thread == 3))
 
     assert read()[-1] == b"3"
 
 
 @pytest.mark.thorough
-def test_a_session_may_end_while_all_kinds_of_things_are_added(
-    store, add_session, open_log, at_once
-):
+def test_a_session_may_end_while_all_kinds_of_things_are_added(store, add_session, open_log):
     for turn in range(5):
         session, log = f"s{turn}", f"l{turn}"
         add_session(session)
@@ -150,7 +130,7 @@ def do_one_of_all_kinds(store, session, log, thread):
     jobs[thread]()
 
 
-def test_many_may_prune(store, clock, add_session, open_log, at_once):
+def test_many_may_prune(store, clock, add_session, open_log):
     for number in range(20):
         add_session(f"s{number}")
         open_log(f"l{number}", session=f"s{number}")

@@ -56,28 +56,6 @@ def wait_here(add_tool, gate):
     add_tool(wait_here)
 
 
-@pytest.fixture
-def greet(add_tool, peer):
-    class Name(forms.Form):
-        name = forms.CharField()
-
-    def greet(ctx: mcp.Context) -> str:
-        """Greet somebody by name."""
-        return f"Hello {ctx.ask('who', Name, 'Who are you?')['name']}"
-
-    add_tool(greet, asks=True)
-    peer.capabilities = {"elicitation": {}}
-
-
-@pytest.fixture
-def flood(add_tool):
-    def flood() -> str:
-        """Say a lot."""
-        return "x" * 900_000
-
-    add_tool(flood)
-
-
 # Eras
 
 
@@ -254,7 +232,16 @@ async def test_a_bug_of_ours_is_told_by_a_number(peer, caller, monkeypatch, capl
 
 
 @requirement("stdio:no-requests")
-async def test_a_modern_call_asks_in_its_result_also_beside_a_session(peer, greet):
+async def test_a_modern_call_asks_in_its_result_also_beside_a_session(peer, add_tool):
+    class Name(forms.Form):
+        name = forms.CharField()
+
+    def greet(ctx: mcp.Context) -> str:
+        """Greet somebody by name."""
+        return f"Hello {ctx.ask('who', Name, 'Who are you?')['name']}"
+
+    add_tool(greet, asks=True)
+    peer.capabilities = {"elicitation": {}}
     await peer.initialize(LATEST)
     peer.revision = MODERN
     asked = (await peer.answer(peer.call("greet")))["result"]
@@ -283,10 +270,14 @@ async def listening(peer, *uris, **wishes):
 
 @requirement("stdio:subscriptions")
 async def test_a_subscription_that_is_taken_back_is_silent_and_others_end_with_an_answer(
-    peer, uri
+    peer, uri, configure
 ):
+    configure(MAX_STREAMS_PER_PRINCIPAL=2)
     first, _ = await listening(peer, uri, toolsListChanged=True)
     second, acknowledged = await listening(peer, uri, "django://objects/auth.user/1")
+    third = peer.ask("subscriptions/listen", notifications={"toolsListChanged": True})
+    # More than are allowed.
+    assert (await peer.answer(third))["error"]["code"] == -32603
 
     peer.take_back(first)
     await peer.answer(peer.ask("server/discover"))
@@ -300,15 +291,6 @@ async def test_a_subscription_that_is_taken_back_is_silent_and_others_end_with_a
     assert answer["id"] == answer["result"]["_meta"][SUBSCRIPTION] == second
     assert cancelled["method"] == "notifications/cancelled"
     assert cancelled["params"]["requestId"] == second
-
-
-async def test_more_subscriptions_than_are_allowed_are_refused(peer, configure):
-    configure(MAX_STREAMS_PER_PRINCIPAL=1)
-    await listening(peer, toolsListChanged=True)
-
-    key = peer.ask("subscriptions/listen", notifications={"toolsListChanged": True})
-
-    assert (await peer.answer(key))["error"]["code"] == -32603
 
 
 async def test_a_session_hears_of_nothing_before_it_is_initialized_and_then_once(peer):
@@ -394,7 +376,12 @@ async def test_the_end_of_input_cancels_what_runs(peer, add_tool, gate):
 
 
 @pytest.mark.thorough
-async def test_a_client_that_never_reads_does_not_keep_it_from_ending(peer, flood):
+async def test_a_client_that_never_reads_does_not_keep_it_from_ending(peer, add_tool):
+    def flood() -> str:
+        """Say a lot."""
+        return "x" * 900_000
+
+    add_tool(flood)
     await listening(peer, toolsListChanged=True)
     peer.reading.pause_reading()
     for _ in range(8):
