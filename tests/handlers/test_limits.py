@@ -94,7 +94,7 @@ def test_completions_have_a_limit_of_their_own(client, configure, clock):
 # Failing
 
 
-def test_who_only_fails_has_to_wait_and_is_told_so(client, configure, clock):
+def test_who_only_fails_has_to_wait_method_by_method_and_is_told_so(client, configure, clock):
     configure(FAILURES_PER_MINUTE=3)
     client.call_tool("fail", kind="tool")
     client.call_tool("find_records", model="shop.order", filters={"margin": 1})
@@ -107,19 +107,13 @@ def test_who_only_fails_has_to_wait_and_is_told_so(client, configure, clock):
     assert outcomes()[-1] == ("tools/call", "limited")
     # Another method has another count.
     assert client.read_resource("django://site")["models"]
-    clock.now += 61
-    assert not client.call_tool("echo", text="x").is_error
-
-
-def test_guessing_at_resources_ends_soon(client, configure):
-    configure(FAILURES_PER_MINUTE=2)
-    for pk in range(2):
+    for pk in range(3):
         refused(client, "resources/read", uri=f"django://objects/shop.order/{pk}")
-
     failure = refused(client, "resources/read", uri="django://site")
-
     assert failure.message.startswith("Too many calls have failed.")
     assert failure.data == {"retryAfter": 60}
+    clock.now += 61
+    assert not client.call_tool("echo", text="x").is_error
 
 
 def test_calls_that_work_crash_list_or_are_limited_are_no_failures(client, configure):

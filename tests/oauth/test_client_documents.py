@@ -18,56 +18,34 @@ if is_there("jwt") and is_there("oauth"):
 
 pytestmark = pytest.mark.needs("oauth", "jwt")
 
-PUBLIC = {"token_endpoint_auth_method": "none"}
+PUBLIC = {"token_endpoint_auth_method": "none", "response_types": ["code"]}
 CODE = ["authorization_code", "refresh_token"]
 OTHER_GRANT = "urn:ietf:params:oauth:grant-type"
 #: As these clients publish them, shortened to what is read.
-DOCUMENTS = [
-    {
-        **PUBLIC,
-        "client_name": "Claude",
+DOCUMENTS = {
+    "Claude": PUBLIC
+    | {
         "redirect_uris": ["https://claude.ai/api/mcp/auth_callback"],
         "grant_types": [*CODE, f"{OTHER_GRANT}:jwt-bearer"],
-        "response_types": ["code"],
     },
-    {
-        **PUBLIC,
-        "client_name": "Claude Code",
-        "redirect_uris": ["http://localhost/callback", "http://127.0.0.1/callback"],
-    },
-    {
-        **PUBLIC,
-        "client_name": "Visual Studio Code",
-        "redirect_uris": [
-            "http://127.0.0.1/",
-            "http://127.0.0.1:33418/",
-            "https://vscode.dev/redirect",
-        ],
+    "Claude Code": PUBLIC
+    | {"redirect_uris": ["http://localhost/callback", "http://127.0.0.1/callback"]},
+    "Visual Studio Code": PUBLIC
+    | {
+        "redirect_uris": ["http://127.0.0.1:33418/", "https://vscode.dev/redirect"],
         "grant_types": [*CODE, f"{OTHER_GRANT}:device_code"],
-        "response_types": ["code"],
         "application_type": "native",
     },
-    {
-        "client_name": "ChatGPT",
+    "ChatGPT": {
         "redirect_uris": ["https://chatgpt.com/connector/oauth/abc"],
         "grant_types": CODE,
         "token_endpoint_auth_method": "private_key_jwt",
         "token_endpoint_auth_methods_supported": ["none", "private_key_jwt"],
         "jwks_uri": "https://chatgpt.com/jwks.json",
     },
-    {
-        **PUBLIC,
-        "client_name": "Cursor",
-        "redirect_uris": [
-            "cursor://anysphere.cursor-mcp/oauth/callback",
-            "http://localhost:8787/callback",
-        ],
-    },
-]
-
-
-def name_of(document):
-    return document["client_name"]
+    "Cursor": PUBLIC
+    | {"redirect_uris": ["cursor://anysphere.cursor-mcp/callback", "http://localhost:8787/cb"]},
+}
 
 
 @pytest.fixture(scope="module")
@@ -104,16 +82,17 @@ def published(host, browser):
     return Flow(get_application_model()(client_id=host.address), browser=browser)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=name_of)
-def test_clients_that_people_use_get_in_by_their_documents(host, published, document):
-    host.document = {"client_id": host.address, **document}
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_clients_that_people_use_get_in_by_their_documents(host, published, name):
+    document = DOCUMENTS[name]
+    host.document = {"client_id": host.address, "client_name": name, **document}
     redirect = next(uri for uri in document["redirect_uris"] if uri.startswith("http"))
     published.application.redirect_uris = redirect
 
     page = published.ask(redirect_uri=redirect)
 
     assert page.status_code == 200
-    assert f"Allow {document['client_name']} to use" in page.content.decode()
+    assert f"Allow {name} to use" in page.content.decode()
     assert HOST in page.content.decode()
     code = published.answer(page).headers["Location"].partition("code=")[2].partition("&")[0]
     assert published.exchange(code, redirect_uri=redirect).status_code == 200

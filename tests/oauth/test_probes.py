@@ -166,6 +166,8 @@ def test_a_page_of_the_toolkit_gives_no_code_for_the_endpoint(flow, rf, alice):
 
 # Codes and tokens.
 
+REFRESH = {"grant_type": "refresh_token"}
+
 
 @pytest.mark.parametrize(
     ("changes", "error"),
@@ -181,15 +183,9 @@ def test_a_page_of_the_toolkit_gives_no_code_for_the_endpoint(flow, rf, alice):
         ({"code": "x\0"}, "invalid_grant"),
         # A minute later.
         ({"late": "1"}, "invalid_grant"),
-        (
-            {"grant_type": "refresh_token", "scope": "mcp:read mcp:write"},
-            "invalid_scope",
-        ),
-        (
-            {"grant_type": "refresh_token", "resource": "https://evil.example/mcp"},
-            "invalid_target",
-        ),
-        ({"grant_type": "refresh_token", "client_id": "other"}, "invalid_grant"),
+        (REFRESH | {"scope": "mcp:read mcp:write"}, "invalid_scope"),
+        (REFRESH | {"resource": "https://evil.example/mcp"}, "invalid_target"),
+        (REFRESH | {"client_id": "other"}, "invalid_grant"),
     ],
 )
 def test_a_code_and_a_refresh_token_are_good_for_the_client_and_the_request_they_were_made_for(

