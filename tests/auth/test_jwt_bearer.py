@@ -53,9 +53,9 @@ def issuer(running):
     return running
 
 
-@pytest.fixture
+@pytest.fixture(autouse=True)
 def use(settings, issuer, monkeypatch, clock):
-    """The site's setting; returns what was made."""
+    """The site's setting, perhaps with other options; returns what was made."""
     monkeypatch.setattr(jwt_bearer, "PATIENCE", PATIENCE)
 
     def configure(**options):
@@ -68,6 +68,7 @@ def use(settings, issuer, monkeypatch, clock):
         return found
 
     resource.routed_to("/mcp")
+    configure()
     return configure
 
 
@@ -88,8 +89,7 @@ def refuse(enter):
     return refuse
 
 
-def test_a_token_of_the_issuer_stands_for_a_user_of_the_site(use, issuer, alice, enter):
-    use()
+def test_a_token_of_the_issuer_stands_for_a_user_of_the_site(issuer, alice, enter):
     ends = int(time.time()) + 100
 
     principal = enter(issuer.token(exp=ends))
@@ -195,9 +195,7 @@ FORGERIES = {
 
 
 @pytest.mark.parametrize("forge", FORGERIES.values(), ids=FORGERIES)
-def test_a_token_that_somebody_else_signed_is_refused(use, issuer, alice, refuse, forge):
-    use()
-
+def test_a_token_that_somebody_else_signed_is_refused(issuer, alice, refuse, forge):
     refuse(forge(issuer))
 
 
@@ -217,8 +215,7 @@ HEAD, HUGE = part(b'{"alg":"RS256"}'), b'{"iss":' + b"9" * 1400 + b"}"
         "of another issuer",
     ],
 )
-def test_what_is_no_token_of_the_issuer_is_refused_without_asking_it(use, issuer, refuse, text):
-    use()
+def test_what_is_no_token_of_the_issuer_is_refused_without_asking_it(issuer, refuse, text):
     before = issuer.asked
 
     refuse(issuer.token(iss="https://evil.example.com") if " " in text else text)
@@ -226,8 +223,7 @@ def test_what_is_no_token_of_the_issuer_is_refused_without_asking_it(use, issuer
     assert issuer.asked == before
 
 
-def test_a_user_who_may_not_log_in_is_refused_and_none_is_created(use, issuer, alice, refuse):
-    use()
+def test_a_user_who_may_not_log_in_is_refused_and_none_is_created(issuer, alice, refuse):
     get_user_model().objects.update(is_active=False)
 
     for name in ("alice", "mallory"):
@@ -249,9 +245,8 @@ def unknown(issuer, number=0):
 
 
 def test_a_new_key_is_found_and_unknown_ones_do_not_flood_the_issuer(
-    use, issuer, alice, enter, refuse, clock
+    issuer, alice, enter, refuse, clock
 ):
-    use()
     enter(issuer.token())
     issuer.keys = [*issuer.keys, Key("new")]
     clock.now += PAUSE
@@ -267,9 +262,8 @@ def test_a_new_key_is_found_and_unknown_ones_do_not_flood_the_issuer(
 
 @pytest.mark.parametrize("says", UNWELL)
 def test_an_issuer_that_does_not_answer_with_keys_is_asked_once_in_a_while_and_a_key_stays_good(
-    use, issuer, alice, enter, clock, says
+    issuer, alice, enter, clock, says
 ):
-    use()
     issuer.says, before = says, issuer.asked
 
     for number in range(5):
@@ -293,9 +287,8 @@ def test_an_issuer_that_does_not_answer_with_keys_is_asked_once_in_a_while_and_a
 
 
 def test_nobody_waits_for_an_issuer_that_hangs_but_for_a_moment(
-    use, issuer, alice, enter, clock, monkeypatch
+    issuer, alice, enter, clock, monkeypatch
 ):
-    use()
     enter(issuer.token())
     clock.now += PAUSE
     goes_on, before = Event(), issuer.asked
@@ -314,9 +307,8 @@ def test_nobody_waits_for_an_issuer_that_hangs_but_for_a_moment(
 
 
 def test_keys_are_asked_for_again_before_they_expire_and_no_call_waits_for_it(
-    use, issuer, alice, enter, clock, monkeypatch
+    issuer, alice, enter, clock, monkeypatch
 ):
-    use()
     enter(issuer.token())
     before = issuer.asked
     monkeypatch.setattr(jwt_bearer, "PATIENCE", 0)
@@ -327,9 +319,8 @@ def test_keys_are_asked_for_again_before_they_expire_and_no_call_waits_for_it(
 
 
 @pytest.mark.parametrize("is_slow", [False, True])
-def test_an_answer_without_end_is_left(use, issuer, alice, enter, monkeypatch, is_slow):
+def test_an_answer_without_end_is_left(issuer, alice, enter, monkeypatch, is_slow):
     """Also one that comes byte by byte, each of them in time."""
-    use()
     monkeypatch.setattr(jwt_bearer, "FETCH_TIMEOUT", 0.5 if is_slow else PATIENCE)
     tick = Event()
     slowly = (b" " for _ in repeat(0) if not tick.wait(0.1))
@@ -384,9 +375,8 @@ def test_without_pyjwt_the_check_says_what_to_install(use, monkeypatch):
 
 @pytest.mark.parametrize("is_served", [True, False])
 def test_a_challenge_says_where_people_sign_in_if_that_is_served_and_what_to_ask_for(
-    use, settings, is_served
+    settings, is_served
 ):
-    use()
     settings.ROOT_URLCONF = settings.ROOT_URLCONF if is_served else "tests.workshop.urls"
 
     address = "https://shop.example.com/.well-known/oauth-protected-resource/mcp"
@@ -397,7 +387,6 @@ def test_a_challenge_says_where_people_sign_in_if_that_is_served_and_what_to_ask
 def test_a_token_opens_the_endpoint_and_an_outage_of_its_issuer_does_not_blame_it(
     use, issuer, alice
 ):
-    use()
     # By a clock that is a little behind.
     client = CheckedClient(token=issuer.token(exp=int(time.time()) - LEEWAY // 2))
 
@@ -414,9 +403,8 @@ def test_a_token_opens_the_endpoint_and_an_outage_of_its_issuer_does_not_blame_i
 
 
 @pytest.fixture
-def root(use, configure, alice):
+def root(configure, alice):
     """May do everything in the admin of the workshop."""
-    use()
     configure(ADMIN_SITES=["workshop"])
     alice.is_staff = alice.is_superuser = True
     alice.save()

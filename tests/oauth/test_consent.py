@@ -159,25 +159,19 @@ def test_what_is_allowed_last_holds_for_tokens_from_before_as_well(flow, clerk):
     assert labels_of(list_models(flow, renewed)) == {ORDERS}
 
 
-def test_people_are_asked_by_clients_that_skip_that_elsewhere(flow, clerk):
-    flow.application.skip_authorization = True
-    flow.application.save()
-
-    page = flow.ask()
-
-    assert "Allow Claude to use" in page.content.decode()
-    assert not Authorization.objects.exists()
-    assert allow(flow)["scope"] == EVERYTHING
-
-
-def test_the_page_says_that_nobody_has_checked_the_client(flow, clerk):
+def test_people_are_asked_whoever_has_checked_the_client_and_told_if_nobody_has(flow, clerk):
     unchecked = flow.ask().content.decode()
     flow.application.registration_source = "manual"
     flow.application.client_id = "checked"
+    flow.application.skip_authorization = True
     flow.application.save()
+    checked = flow.ask().content.decode()
 
     assert "It says that it comes from <strong>claude.example</strong>." in unchecked
-    assert "Nobody at this site has checked" not in flow.ask().content.decode()
+    assert "Allow Claude to use" in checked
+    assert "Nobody at this site has checked" not in checked
+    assert not Authorization.objects.exists()
+    assert allow(flow)["scope"] == EVERYTHING
 
 
 @pytest.mark.parametrize("is_ended", [False, True])

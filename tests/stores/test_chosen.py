@@ -29,11 +29,27 @@ def test_a_process_has_one_store_until_the_settings_change(settings, configure, 
     assert get_store() is not store
 
 
-@pytest.mark.parametrize("name", ["mamory", "", ".", "tests.nowhere.Store", "tests.stores.No"])
-def test_a_store_that_nobody_has_is_an_error_that_names_it(configure, name):
+class Faulty:
+    def __init__(self):
+        raise ValueError("no room")
+
+
+UNKNOWN = ["mamory", "", ".", "tests.nowhere.Store", "tests.stores.No"]
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "sentence"),
+    [
+        *((name, ImproperlyConfigured, repr(name)) for name in UNKNOWN),
+        (f"{__name__}.Faulty", ValueError, "no room"),
+    ],
+)
+def test_a_store_that_nobody_has_is_named_and_a_mistake_of_the_projects_own_is_its_own(
+    configure, name, error, sentence
+):
     configure(STORE=name)
 
-    with pytest.raises(ImproperlyConfigured, match=repr(name)):
+    with pytest.raises(error, match=sentence):
         get_store()
 
 
@@ -59,15 +75,3 @@ def test_redis_without_its_package_is_a_mistake_that_says_what_to_install(config
 
     with pytest.raises(ImproperlyConfigured, match=r"django-mcp-orm\[redis\]"):
         get_store()
-
-
-def test_a_mistake_of_a_store_of_the_project_is_its_own(configure):
-    configure(STORE="tests.stores.test_chosen.Faulty")
-
-    with pytest.raises(ValueError, match="no room"):
-        get_store()
-
-
-class Faulty:
-    def __init__(self):
-        raise ValueError("no room")

@@ -30,6 +30,17 @@ def client(client):
     return WSGIClient(token=client.token)
 
 
+WISHES = {"notifications": {"toolsListChanged": True}}
+STREAMED = {
+    Era.MODERN: [("subscriptions/listen", WISHES)],
+    Era.LEGACY: [
+        ("resources/subscribe", {"uri": "django://site"}),
+        ("resources/unsubscribe", {"uri": "django://site"}),
+        ("logging/setLevel", {"level": "info"}),
+    ],
+}
+
+
 def test_every_revision_is_served_without_what_needs_a_session_or_a_stream(client, revision):
     client = WSGIClient(token=client.token, revision=revision)
 
@@ -42,6 +53,11 @@ def test_every_revision_is_served_without_what_needs_a_session_or_a_stream(clien
     assert client.session is None
     assert "echo" in {tool["name"] for tool in client.list_tools()}
     assert "staff" in client.call_tool("echo_later", text="x").text
+    for method, params in STREAMED[revision.era]:
+        with pytest.raises(ProtocolFailure) as raised:
+            client.request(method, params)
+        status = 404 if revision.era is Era.MODERN else 200
+        assert (raised.value.code, raised.value.status) == (-32601, status)
 
 
 NOTICE = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
@@ -176,25 +192,6 @@ def test_the_id_of_a_session_means_nothing(client, is_real):
 
     assert (answer.status, answer.messages[0]["result"]) == (200, {})
     assert ended.status == 405
-
-
-@pytest.mark.parametrize(
-    ("revision", "method", "params"),
-    [
-        ("2026-07-28", "subscriptions/listen", {"notifications": {"toolsListChanged": True}}),
-        ("2025-11-25", "resources/subscribe", {"uri": "django://site"}),
-        ("2025-11-25", "resources/unsubscribe", {"uri": "django://site"}),
-        ("2025-11-25", "logging/setLevel", {"level": "info"}),
-    ],
-)
-def test_what_needs_a_stream_does_not_exist(client, revision, method, params):
-    client = WSGIClient(token=client.token, revision=revision)
-
-    with pytest.raises(ProtocolFailure) as raised:
-        client.request(method, params)
-
-    assert raised.value.code == -32601
-    assert raised.value.status == (404 if client.revision.era is Era.MODERN else 200)
 
 
 # Browsers

@@ -2,14 +2,14 @@ from __future__ import annotations
 
 import asyncio
 import os
+import subprocess
+import sys
 import threading
 
 import pytest
 
 from mcp_django.transports.stdio.lines import LineReader, LineWriter, lines_of
-from tests.waiting import PATIENCE
-
-pytestmark = pytest.mark.asyncio
+from tests.waiting import LONG_PATIENCE, PATIENCE
 
 
 @pytest.fixture
@@ -38,6 +38,7 @@ async def lines(reader):
 
 
 @pytest.mark.thorough
+@pytest.mark.asyncio
 async def test_what_nobody_asks_for_is_not_read_without_bounds(pipe):
     reader = LineReader(pipe[0], limit=100_000, ended=bool)
     os.set_blocking(pipe[1], False)
@@ -56,6 +57,7 @@ async def test_what_nobody_asks_for_is_not_read_without_bounds(pipe):
     assert sum(len(line) + 1 for line in await lines(reader)) == sent
 
 
+@pytest.mark.asyncio
 async def test_a_reader_that_is_closed_ends_its_thread(pipe):
     reader = LineReader(pipe[0], limit=10, ended=bool)
     os.write(pipe[1], b"0123456789\n" * 3)
@@ -67,6 +69,7 @@ async def test_a_reader_that_is_closed_ends_its_thread(pipe):
     assert not reader._thread.is_alive()
 
 
+@pytest.mark.asyncio
 async def test_a_loop_that_is_over_is_told_nothing(pipe):
     async def begin():
         return LineReader(pipe[0], limit=10, ended=bool)
@@ -81,6 +84,7 @@ async def test_a_loop_that_is_over_is_told_nothing(pipe):
 # Writing
 
 
+@pytest.mark.asyncio
 async def test_lines_never_mix(pipe):
     writer = LineWriter(pipe[1], closed=bool)
     long = [bytes([65 + index]) * 100_000 for index in range(8)]
@@ -101,6 +105,7 @@ async def test_lines_never_mix(pipe):
     writer.close()
 
 
+@pytest.mark.asyncio
 async def test_who_writes_waits_for_a_reader_that_does_not_read(pipe):
     writer = LineWriter(pipe[1], closed=bool)
     await writer.write(b"x" * 2_000_000 + b"\n")
@@ -118,6 +123,7 @@ async def test_who_writes_waits_for_a_reader_that_does_not_read(pipe):
     assert not writer._thread.is_alive()
 
 
+@pytest.mark.asyncio
 async def test_an_output_that_nobody_reads_any_more_is_told_once(pipe):
     closed = asyncio.Event()
     writer = LineWriter(pipe[1], closed=closed.set)
@@ -129,3 +135,34 @@ async def test_an_output_that_nobody_reads_any_more_is_told_once(pipe):
         await closed.wait()
     await writer.write(b"y\n")
     assert await writer.flush(PATIENCE)
+
+
+# The pipes of a process
+
+#: In a process whose input does not block and which has no standard error.
+PROGRAM = """
+import os, sys, django
+os.close(2)
+os.set_blocking(0, False)
+django.setup()
+from mcp_django.transports.stdio.conversation import take_streams
+pipes = take_streams()
+print("printed")
+os.write(1, b"raw")
+os.write(pipes.output, str((os.read(0, 10), os.get_blocking(pipes.input))).encode())
+"""
+
+
+@pytest.mark.thorough
+def test_without_standard_error_nothing_is_printed_anywhere():
+    """Where what is printed goes otherwise: tests/management/test_mcp_stdio.py."""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", PROGRAM],
+        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
+        input=b"hello",
+        stdout=subprocess.PIPE,
+        timeout=LONG_PATIENCE,
+        check=True,
+    )
+
+    assert done.stdout == b"(b'', True)"

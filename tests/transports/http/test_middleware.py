@@ -1,4 +1,6 @@
-"""Legacy sessions where the project's middleware holds a transaction round each request."""
+"""The project's middleware runs when a stream is opened, and round each look at its rights. It may
+hold a transaction round each request of a legacy session.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +10,16 @@ import pytest
 from django.utils import timezone
 
 from mcp_django.models import Session, Subscription
+from mcp_django.principal import DEFAULT_SERVER
 from mcp_django.protocol.revisions import LEGACY, Revision
+from mcp_django.subscriptions.outbox import publish
+from mcp_django.subscriptions.topics import Change
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
+from tests.transports.event_stream import changed, looked
+from tests.transports.middlewares import seen
 
 URI = "django://models/shop.order"
-
-
-@pytest.fixture(autouse=True)
-def in_transaction(run):
-    run("in_transaction")
 
 
 @pytest.fixture(
@@ -26,12 +28,13 @@ def in_transaction(run):
         pytest.param(False, marks=pytest.mark.django_db(transaction=True), id="in threads"),
     ]
 )
-def connect(request, make_user):
+def connect(request, run, make_user):
     """Clients of one member of the staff, who has begun no session."""
 
     def make(revision=Revision.V2025_06_18):
         return CheckedClient(user=user, revision=revision, inline=request.param)
 
+    run("in_transaction")
     user = make_user("staff", "view_order", is_staff=True)
     return make
 
@@ -79,3 +82,56 @@ def test_a_middleware_that_answers_with_its_own_page_begins_no_session(connect, 
         connect().initialize()
 
     assert not Session.objects.exists()
+
+
+# Streams
+
+
+@pytest.mark.asyncio
+@pytest.mark.django_db(transaction=True)
+async def test_headers_of_middleware_are_those_of_the_stream(client, uri, run, listen):
+    run("Header")
+
+    stream = await listen(client, uri, toolsListChanged=True)
+
+    assert stream.headers["x-site"] == "shop"
+    assert stream.headers["content-type"] == "text/event-stream"
+
+
+@pytest.mark.asyncio
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.thorough
+async def test_who_is_refused_by_middleware_today_is_told_nothing_today(client, uri, run, listen):
+    run("Gatekeeper")
+    stream = await listen(client, uri, toolsListChanged=True)
+    seen.append("closed")
+    publish({Change(topic="tools", server=DEFAULT_SERVER)})
+    changed(uri)
+    await looked()
+    assert stream.outbox.empty()
+    seen.remove("closed")
+
+    changed(uri)
+
+    assert (await stream.message())["params"].get("uri", uri) == uri
+
+
+@pytest.mark.asyncio
+@pytest.mark.django_db(transaction=True)
+async def test_rights_and_the_credential_are_looked_at_within_the_tenant_of_the_stream(
+    client, uri, run, staff, listen
+):
+    run("Tenant")
+    stream = await listen(client, uri, headers={"X-Tenant": "north"})
+    seen.clear()
+
+    changed(uri)
+    heard = await stream.message()
+    tenants = set(seen)
+    staff.is_active = False
+    await staff.asave()
+    changed(uri)
+
+    assert heard["params"]["uri"] == uri
+    assert tenants == {"north"}
+    assert [message.get("id") for message in await stream.rest()] == [1]
