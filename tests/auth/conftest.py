@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib.auth.models import Permission
 from django.test import RequestFactory
 
 from mcp_django.auth.authenticate import cache
@@ -16,10 +15,8 @@ def nothing_remembered():
 
 
 @pytest.fixture
-def alice(django_user_model):
-    user = django_user_model.objects.create_user("alice", password="correct horse")
-    user.user_permissions.add(Permission.objects.get(codename="view_group"))
-    return user
+def alice(make_user):
+    return make_user("alice", "view_group", password="correct horse")
 
 
 @pytest.fixture

@@ -133,7 +133,9 @@ def test_each_element_of_a_batch_is_asked_about(staff, configure):
     assert answer.status == 429
 
 
-def test_any_class_with_the_two_methods_will_do(client, configure):
+def test_any_class_with_the_two_methods_will_do_and_stops_nobody_while_its_cache_is_away(
+    client, configure, caplog
+):
     configure(THROTTLES=[f"{PLAIN}.OnlyReading"])
 
     assert client.list_resources()
@@ -143,11 +145,7 @@ def test_any_class_with_the_two_methods_will_do(client, configure):
     # One that does not say how long means a minute.
     configure(THROTTLES=[f"{PLAIN}.Never"])
     assert "Try again in 60 seconds" in client.failure("resources/list")[1]
-
-
-def test_one_whose_cache_is_away_stops_nobody(client, configure, caplog):
     configure(THROTTLES=[f"{PLAIN}.Broken"])
-
     assert client.list_resources()
     assert "Broken cannot count." in caplog.text
 

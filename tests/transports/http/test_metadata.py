@@ -59,28 +59,25 @@ def test_clients_of_each_revision_find_the_metadata_where_they_look_whatever_the
 
 
 @pytest.mark.parametrize(
-    ("path", "issuers", "changes"),
+    ("verb", "path", "issuers", "changes", "status"),
     [
         *(
-            (path, [ISSUER], {})
+            ("get", path, [ISSUER], {}, 404)
             for path in ["/mcp/internal", "/other", "//mcp", "/mcp//", "/MCP", "/mcp/..", "mcp"]
         ),
-        ("/mcp%00", [ISSUER], {}),
+        ("get", "/mcp%00", [ISSUER], {}, 404),
         # A site that takes no tokens of others, and one without a public address.
-        ("/mcp", [], {}),
-        ("/mcp", [ISSUER], {"PUBLIC_URL": ""}),
+        ("get", "/mcp", [], {}, 404),
+        ("get", "/mcp", [ISSUER], {"PUBLIC_URL": ""}, 404),
+        *((verb, "/mcp", [ISSUER], {}, 405) for verb in ("post", "put", "delete", "options")),
     ],
 )
-def test_nothing_else_has_metadata(use, browser, path, issuers, changes):
+def test_nothing_else_has_metadata_and_they_are_only_read(
+    use, browser, verb, path, issuers, changes, status
+):
     use(*issuers, **changes)
 
-    assert browser.get(f"{PATH}{path}").status_code == 404
+    answer = getattr(browser, verb)(f"{PATH}{path}")
 
-
-@pytest.mark.parametrize("verb", ["post", "put", "delete", "options"])
-def test_metadata_are_only_read(use, browser, verb):
-    use(ISSUER)
-
-    answer = getattr(browser, verb)(f"{PATH}/mcp")
-
-    assert (answer.status_code, answer.headers["Allow"]) == (405, "GET, HEAD")
+    assert answer.status_code == status
+    assert answer.headers.get("Allow") == ("GET, HEAD" if status == 405 else None)

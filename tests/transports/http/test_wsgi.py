@@ -83,7 +83,6 @@ def test_what_is_posted_is_answered_as_json_says(client, configure, body, status
 
 POST_ONLY = {"allow": "POST"}
 MODERN = {"MCP-Protocol-Version": "2026-07-28"}
-UNKNOWN = {"Mcp-Session-Id": "x" * 43}
 JSON_ONLY = {"Accept": "application/json"}
 #: Turned away before anybody asks who they are.
 STRANGERS = [
@@ -104,20 +103,14 @@ REFUSED = [
     *(("POST", body, {}, 400, {}) for body in (b"{", b"", b"7")),
     ("POST", PING, {"MCP-Protocol-Version": "1999-01-01"}, 400, {}),
 ]
-IN_SESSIONS = [
-    ("PUT", PING, {}, 405, {"allow": "GET, POST, DELETE"}),
-    ("GET", PING, JSON_ONLY, 406, {}),
-    *((verb, PING, {}, 400, {}) for verb in ("GET", "DELETE")),
-    *((verb, PING, UNKNOWN, 404, {}) for verb in ("GET", "DELETE", "POST")),
-    ("POST", PING, {"Mcp-Session-Id": ""}, 404, {}),
-]
+#: Sessions of the other endpoint: tests/transports/test_session_ids.py.
 WITHOUT_SESSIONS = [
     *((verb, PING, {}, 405, POST_ONLY) for verb in ("PUT", "GET", "DELETE")),
-    ("GET", PING, UNKNOWN, 405, POST_ONLY),
+    ("GET", PING, {"Mcp-Session-Id": "x" * 43}, 405, POST_ONLY),
 ]
 CASES = [
     (kind, *case, case in STRANGERS)
-    for kind, own in ((CheckedClient, IN_SESSIONS), (WSGIClient, WITHOUT_SESSIONS))
+    for kind, own in ((CheckedClient, []), (WSGIClient, WITHOUT_SESSIONS))
     for case in (*STRANGERS, *REFUSED, *own)
 ]
 
