@@ -8,6 +8,7 @@ from django.core.cache import cache
 from django.core.exceptions import ImproperlyConfigured
 from django.test import RequestFactory
 
+from mcp_django.auth import throttles
 from mcp_django.auth.throttles import Windows, client_address, retry_after, throttle_class
 from mcp_django.models import CallRecord
 from mcp_django.principal import Principal
@@ -70,6 +71,18 @@ def test_threads_together_get_no_more_than_one_would(clock):
 )
 def test_addresses_of_one_host_count_as_one(address, counted):
     assert client_address(RequestFactory().get("/", REMOTE_ADDR=address)) == counted
+
+
+def test_a_refusal_is_news_once_in_a_minute(settings, clock):
+    settings.MCP_DJANGO = {"CALLS_PER_MINUTE": 1}
+    alice = principal(User(pk=1))
+    before = throttles.is_first_refusal(alice)
+    retry_after(alice)
+
+    first = throttles.is_first_refusal(alice)
+    throttles.refusals.take(alice.key)
+
+    assert (before, first, throttles.is_first_refusal(alice)) == (False, True, False)
 
 
 # Those of the site

@@ -12,7 +12,7 @@ from mcp_django.models import EventLog, LogEvent, OpenQuestion, Subscription
 from mcp_django.models import Session as SessionRow
 from mcp_django.protocol.errors import ProtocolError
 from mcp_django.stores import transactions
-from mcp_django.stores.transactions import written
+from mcp_django.stores.transactions import is_inside, written
 from tests.stores.conftest import COMMITS
 
 pytestmark = [COMMITS, pytest.mark.database]
@@ -37,6 +37,15 @@ def store(database):
 def test_a_caller_inside_of_a_transaction_is_told(store, method, arguments):
     with transaction.atomic(), pytest.raises(RuntimeError, match="durable"):
         getattr(store, method)(*arguments)
+
+
+@pytest.mark.django_db(transaction=False)
+def test_only_a_transaction_of_the_project_is_one_to_stay_out_of():
+    assert connection.in_atomic_block
+    assert not is_inside()
+
+    with transaction.atomic():
+        assert is_inside()
 
 
 #: What is done with a session, ten of its logs and ten of its questions, and what that costs.
