@@ -7,10 +7,12 @@ from typing import Any, cast
 
 import jsonschema_rs
 import msgspec
+import pytest
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
 
 from mcp_django.context import CallContext
+from mcp_django.exceptions import ToolError
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.prompts.functions import CodePrompt, prompt
 from mcp_django.exposure.registry import Registry
@@ -62,6 +64,12 @@ def context_of(rights: Rights) -> CallContext:
 def call(called: FunctionTool, arguments: dict[str, Any] | None = None) -> Any:
     rights = rights_of()
     return called.call(context_of(rights), rights, arguments or {})
+
+
+def refusal(called: FunctionTool, arguments: dict[str, Any]) -> str:
+    with pytest.raises(ToolError) as caught:
+        call(called, arguments)
+    return str(caught.value)
 
 
 def text_of(result: ToolResult) -> str:

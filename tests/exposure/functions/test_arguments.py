@@ -40,6 +40,7 @@ def everything(
     when: date,
     price: Decimal,
     status: Status,
+    names: list[str],
     *,
     moment: datetime | None = None,
     key: UUID | None = None,
@@ -51,17 +52,30 @@ def everything(
     period: Period | None = None,
     prices: dict[str, Decimal] | None = None,
     code: Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}$")] = "FR",
-    names: set[Any] | None = None,
-    extra: Any = None,
+    members: set[Any] | None = None,
+    extra: Any = "none",
     positive: Positive | None = None,
     ratio: float = 0.5,
     flag: bool = False,
     long: Annotated[str, msgspec.Meta(max_length=3)] = "",
+    lines: list[Line] = EMPTY,  # type: ignore[assignment]  # only its emptiness matters
+    names_or_one: list[str] | str = "none",
+    note: str = "none",
+    tags: list[str] | None = None,
+    since: date | None = None,
+    amount: Decimal | None = None,
+    untyped: list[Any] | None = None,
 ) -> str:
     return ascii([number, when, price, status])
 
 
-VALID = {"number": 1, "when": "2026-01-31", "price": "9.99", "status": "paid"}
+VALID: dict[str, Any] = {
+    "number": 1,
+    "when": "2026-01-31",
+    "price": "9.99",
+    "status": "paid",
+    "names": ["a"],
+}
 
 
 @pytest.fixture(scope="module")
@@ -143,7 +157,7 @@ def test_json_is_read_into_what_the_annotation_says(everything_tool, name, sent,
         ({"ratio": 10**400}, "Argument ratio: Number out of range: a huge number."),
         ({"number": 10**5000}, "Argument number: Number out of range: a huge number."),
         ({"extra": [{"a": float("inf")}]}, "Argument extra: Expected a finite number."),
-        ({"names": [[1]]}, "Argument names: a member of it cannot stand there."),
+        ({"members": [[1]]}, "Argument members: a member of it cannot stand there."),
         ({"positive": {"number": 0}}, "Argument positive: number must be 1 or more !!"),
         ({"request": 1}, "Unknown argument 'request'. This tool takes: number, when, price"),
         ({"ctx": 1}, "Unknown argument 'ctx'."),
@@ -291,34 +305,7 @@ def test_any_arguments_give_a_result_or_a_tool_error(everything_tool, arguments,
 # What models and SDKs send that is not quite what the schema says
 
 
-def collect(
-    request: HttpRequest,
-    number: int,
-    names: list[str],
-    *,
-    line: Line | None = None,
-    lines: list[Line] = EMPTY,  # type: ignore[assignment]  # only its emptiness matters
-    names_or_one: list[str] | str = "none",
-    note: str = "none",
-    tags: list[str] | None = None,
-    ratio: float = 0.5,
-    since: date | None = None,
-    price: Decimal | None = None,
-    code: Annotated[str, msgspec.Meta(pattern="^[A-Z]{2}$")] = "FR",
-    anything: Any = "none",
-    size: Size = Size.SMALL,
-    untyped: list[Any] | None = None,
-) -> str:
-    return ascii([number, names])
-
-
-REQUIRED = {"number": 1, "names": ["a"]}
 LINE = Line(number=2, price=Decimal(3))
-
-
-@pytest.fixture(scope="module")
-def collect_tool() -> FunctionTool:
-    return tool_of(collect)
 
 
 @pytest.mark.parametrize(
@@ -329,7 +316,7 @@ def collect_tool() -> FunctionTool:
         ("lines", ['{"number": 2, "price": 3}'], [LINE]),
         ("names", '["b", "c"]', ["b", "c"]),
         ("names_or_one", '["b"]', '["b"]'),
-        ("anything", '["b"]', '["b"]'),
+        ("extra", '["b"]', '["b"]'),
         ("note", '{"a": 1}', '{"a": 1}'),
         ("names", "b", ["b"]),
         ("tags", "c", ["c"]),
@@ -337,11 +324,11 @@ def collect_tool() -> FunctionTool:
         ("line", {"number": 2.0, "price": 3}, LINE),
         ("size", 2.0, Size.LARGE),
         ("ratio", 2.0, 2.0),
-        ("anything", 2.0, 2.0),
+        ("extra", 2.0, 2.0),
     ],
 )
-def test_what_a_model_sends_is_read_as_the_schema_declares(collect_tool, name, sent, expected):
-    bound = collect_tool.arguments.read({**REQUIRED, name: sent}, None)
+def test_what_a_model_sends_is_read_as_the_schema_declares(everything_tool, name, sent, expected):
+    bound = read(everything_tool, **{name: sent})
 
     assert bound[name] == expected
     assert type(bound[name]) is type(expected)
@@ -357,7 +344,7 @@ def test_what_a_model_sends_is_read_as_the_schema_declares(collect_tool, name, s
         ("ratio", ""),
         ("ratio", None),
         ("since", ""),
-        ("price", ""),
+        ("amount", ""),
         ("code", ""),
         ("size", ""),
         ("note", []),
@@ -366,19 +353,19 @@ def test_what_a_model_sends_is_read_as_the_schema_declares(collect_tool, name, s
     ],
 )
 def test_an_empty_value_that_an_optional_argument_cannot_have_is_no_argument(
-    collect_tool, name, sent
+    everything_tool, name, sent
 ):
-    left_out = collect_tool.arguments.read(REQUIRED, None)
+    left_out = read(everything_tool)
 
-    assert collect_tool.arguments.read({**REQUIRED, name: sent}, None) == left_out
+    assert read(everything_tool, **{name: sent}) == left_out
 
 
 @pytest.mark.parametrize(
     ("name", "sent"),
-    [("note", ""), ("tags", []), ("lines", []), ("line", None), ("anything", {}), ("names", [])],
+    [("note", ""), ("tags", []), ("lines", []), ("line", None), ("extra", {}), ("names", [])],
 )
-def test_an_empty_value_that_the_function_takes_reaches_it(collect_tool, name, sent):
-    assert collect_tool.arguments.read({**REQUIRED, name: sent}, None)[name] == sent
+def test_an_empty_value_that_the_function_takes_reaches_it(everything_tool, name, sent):
+    assert read(everything_tool, **{name: sent})[name] == sent
 
 
 @pytest.mark.parametrize(
@@ -391,8 +378,8 @@ def test_an_empty_value_that_the_function_takes_reaches_it(collect_tool, name, s
     ],
     ids=lambda value: repr(value)[:20],
 )  # fmt: skip
-def test_what_is_neither_a_value_nor_the_json_of_one_is_refused(collect_tool, name, sent):
-    assert f"Argument {name}: Expected" in refusal(collect_tool, {**REQUIRED, name: sent})
+def test_what_is_neither_a_value_nor_the_json_of_one_is_refused(everything_tool, name, sent):
+    assert f"Argument {name}: Expected" in refusal(everything_tool, {**VALID, name: sent})
 
 
 NESTED = '{"number": 1, "price": 1, "parts": ['
@@ -409,8 +396,8 @@ NESTED = '{"number": 1, "price": 1, "parts": ['
         NESTED * 450 + "]}" * 450,
     ],
 )
-def test_json_in_a_text_has_the_same_limits(collect_tool, text):
-    assert "Argument line" in refusal(collect_tool, {**REQUIRED, "line": text})
+def test_json_in_a_text_has_the_same_limits(everything_tool, text):
+    assert "Argument line" in refusal(everything_tool, {**VALID, "line": text})
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,6 @@ from django.utils.translation import gettext_lazy as _
 from rest_framework import exceptions, serializers
 
 import mcp_django as mcp
-from mcp_django.exceptions import ToolError
 from mcp_django.exposure.functions.drf import MOST_CHOICES, SchemaOf
 from mcp_django.exposure.functions.site_schemas import RawSchema
 from tests.exposure.function_tools import (
@@ -22,6 +21,7 @@ from tests.exposure.function_tools import (
     call,
     context_of,
     data_of,
+    refusal,
     rights_of,
     text_of,
     tool_of,
@@ -66,12 +66,6 @@ def place(arguments: dict[str, Any]) -> Any:
 def place_bound(form: OrderForm) -> str:
     """Place an order."""
     return f"{type(form).__name__} {form.validated_data['number']}"
-
-
-def refusal(made, arguments):
-    with pytest.raises(ToolError) as caught:
-        call(made, arguments)
-    return str(caught.value)
 
 
 # The schema of arguments

@@ -21,7 +21,6 @@ from mcp_django.exposure.functions.json_schemas import (
     Examples,
     for_clients,
     input_schema,
-    output_schema,
     subschemas,
 )
 from mcp_django.exposure.functions.signatures import parse_docstring
@@ -168,32 +167,6 @@ def test_a_default_that_clients_could_not_send_is_not_shown(annotation, default)
     assert (
         "default" not in schema_of(annotation, defaults={"value": default})["properties"]["value"]
     )
-
-
-@pytest.mark.parametrize("annotation", [object, models.Model, complex, Address | Line], ids=str)
-def test_a_type_that_json_cannot_say_is_a_type_error(annotation):
-    with pytest.raises(TypeError):
-        schema_of(annotation)
-
-
-INNER = {"number": 2, "price": "2.50"}
-
-
-@pytest.mark.parametrize(
-    ("annotation", "fits", "does_not"),
-    [
-        (Address, {"city": "Paris", "tags": []}, {"tags": []}),
-        (Line, {**INNER, "parts": [INNER]}, {**INNER, "parts": [{}]}),
-        (dict[str, int], {"a": 1}, {"a": "b"}),
-        (Period, {}, []),
-    ],
-)
-def test_an_object_type_is_its_own_output_schema(annotation, fits, does_not):
-    schema, is_wrapped = output_schema(annotation)
-
-    assert not is_wrapped
-    assert accepts(schema, fits)
-    assert not accepts(schema, does_not)
 
 
 @pytest.mark.parametrize(

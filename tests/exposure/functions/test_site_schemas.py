@@ -14,11 +14,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mcp_django as mcp
-from mcp_django.exceptions import ToolError
 from mcp_django.exposure.functions.site_schemas import DIALECT, RawSchema, example_of, never_fetch
 from mcp_django.protocol.revisions import Revision
 from tests.clients import CheckedClient
-from tests.exposure.function_tools import accepts, call, data_of, text_of, tool_of
+from tests.exposure.function_tools import accepts, call, data_of, refusal, text_of, tool_of
 from tests.spec import requirement
 
 
@@ -167,37 +166,6 @@ def test_no_schema_opens_a_connection(monkeypatch):
 # What is wrong with a value
 
 
-@pytest.mark.parametrize(
-    ("schema", "value", "sentence"),
-    [
-        ({"required": ["a"]}, {}, 'Arguments: "a" is a required property'),
-        (
-            {"properties": {"a": {"items": {"properties": {"b": {"type": "integer"}}}}}},
-            {"a": [{}, {"b": "x"}]},
-            "Argument a[1].b: The value is not of type \"integer\": 'x'",
-        ),
-        (
-            {"anyOf": [{"required": ["phone"]}, {"required": ["mail"]}]},
-            {},
-            '("phone" is a required property; or "mail" is a required property)',
-        ),
-        (
-            {"properties": {"a": {}}, "additionalProperties": False},
-            {"é\n": 1},
-            "('\\xe9 ' was unexpected)",
-        ),
-        ({"properties": {"a": {"enum": ["x"]}}}, {"a": None}, ": null"),
-        ({"properties": {"a": {"pattern": "^(?=(a+)+b)a"}}}, {"a": "a" * 500}, "match"),
-    ],
-)
-def test_a_fault_names_the_place_and_what_is_wrong(schema, value, sentence):
-    fault = made(schema).fault(value)
-
-    assert sentence in fault
-    assert fault.isascii()
-    assert "\n" not in fault
-
-
 @pytest.mark.parametrize("value", ["x" * 100_000, ["x" * 100_000], {"x" * 100_000: 1}, 10**300])
 def test_a_fault_is_short_whatever_the_value(value):
     schema = {
@@ -264,12 +232,6 @@ def test_a_schema_that_refers_to_itself_from_several_alternatives_works():
     assert example_of(schema) == '{"root":{"op":"and"}}'
 
 
-def test_no_example_is_made_of_a_schema_without_an_end():
-    members = {name: {"anyOf": [{"$ref": "#"}, {"type": "null"}]} for name in "abcdefgh"}
-
-    assert example_of(made({"properties": members, "required": [*members]})) == ""
-
-
 def test_a_mistake_in_a_large_object_is_named():
     schema = made({"additionalProperties": {"type": "integer"}})
     values = {f"a{i}": i for i in range(20_000)}
@@ -334,12 +296,6 @@ def ship(request: HttpRequest, arguments: dict[str, Any], context: mcp.Context) 
     return [request is context.request, arguments]
 
 
-def refusal(made, arguments):
-    with pytest.raises(ToolError) as caught:
-        call(made, arguments)
-    return str(caught.value)
-
-
 # Arguments
 
 
@@ -357,24 +313,52 @@ def test_the_schema_is_told_with_one_type_at_a_time_and_read_as_the_site_wrote_i
     assert text_of(result) == '[true,{"number":"A-1","lines":[{"sku":"x","amount":2}]}]'
 
 
+FOUND = [{"sku": "x", "amount": 2}]
+DEEP = {"properties": {"a": {"items": {"properties": {"b": {"type": "integer"}}}}}}
+EITHER = {"anyOf": [{"required": ["phone"]}, {"required": ["mail"]}]}
+
+
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("schema", "arguments", "sentence"),
     [
-        ({"lines": [{"sku": "x", "amount": 2}]}, 'Arguments: "number" is a required property.'),
-        ({"number": "A-1", "lines": []}, "Argument lines: The value has less than 1 item."),
-        ({"number": "B-1", "lines": [{"sku": "x", "amount": 2}]}, "Argument number: The value"),
-        ({"number": "A-1", "lines": [{"sku": "x", "amount": 1}]}, "Argument lines[0].amount:"),
-        ({"number": "A-1", "lines": [{"sku": "x"}]}, 'Argument lines[0]: "amount" is a required'),
+        (SHIP, {"lines": FOUND}, 'Arguments: "number" is a required property.'),
+        (SHIP, {"number": "A-1", "lines": []}, "Argument lines: The value has less than 1 item."),
+        (SHIP, {"number": "B-1", "lines": FOUND}, "Argument number: The value"),
+        (
+            SHIP,
+            {"number": "A-1", "lines": [{"sku": "x", "amount": 1}]},
+            "Argument lines[0].amount:",
+        ),
+        (
+            SHIP,
+            {"number": "A-1", "lines": [{"sku": "x"}]},
+            'Argument lines[0]: "amount" is a required',
+        ),
+        (
+            DEEP,
+            {"a": [{}, {"b": "x"}]},
+            "Argument a[1].b: The value is not of type \"integer\": 'x'",
+        ),
+        (EITHER, {}, '("phone" is a required property; or "mail" is a required property)'),
+        (
+            {"properties": {"a": {}}, "additionalProperties": False},
+            {"é\n": 1},
+            "('\\xe9 ' was unexpected)",
+        ),
+        ({"properties": {"a": {"enum": ["x"]}}}, {"a": True}, ": true"),
+        ({"properties": {"a": {"pattern": "^(?=(a+)+b)a"}}}, {"a": "a" * 500}, "match"),
     ],
 )
-def test_a_refusal_names_the_place_and_shows_a_call_that_works(arguments, sentence):
-    made = tool_of(ship, input_schema=SHIP)
+def test_a_refusal_names_the_place_and_shows_a_call_that_works(schema, arguments, sentence):
+    made = tool_of(ship, input_schema={"type": "object", **schema})
 
     said = refusal(made, arguments)
 
     shown = re.search(r" A valid call: ship (\{.*\})$", said)
     assert sentence in said
-    assert accepts(SHIP, json.loads(shown[1]))
+    assert said.isascii()
+    assert "\n" not in said
+    assert accepts(schema, json.loads(shown[1]))
     assert call(made, json.loads(shown[1]))
 
 
@@ -406,6 +390,13 @@ def test_an_example_is_made_where_one_can_be(schema, example):
     assert example in (None, shown)
 
 
+#: Each of many members is of its own kind.
+ENDLESS = {
+    "properties": {name: {"anyOf": [{"$ref": "#"}, {"type": "null"}]} for name in "abcdefgh"},
+    "required": [*"abcdefgh"],
+}
+
+
 @pytest.mark.parametrize(
     "schema",
     [
@@ -417,6 +408,7 @@ def test_an_example_is_made_where_one_can_be(schema, example):
         {"properties": {"a": {"type": "number", "minimum": 1e308, "multipleOf": 0.1}},
          "required": ["a"]},
         {"required": ["a"], "propertyNames": {"maxLength": 0}},
+        ENDLESS,
     ],
 )  # fmt: skip
 def test_a_refusal_without_an_example_still_says_what_is_wrong(schema):
