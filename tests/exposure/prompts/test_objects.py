@@ -19,7 +19,7 @@ from mcp_django.exposure.prompts.stored import (
 from mcp_django.templating.engine import compile_template, render_template
 from mcp_django.templating.lookups import Code
 from tests.nasty import models
-from tests.nasty.site import Narrowable, caller, registry
+from tests.nasty.site import caller, registry
 
 pytestmark = pytest.mark.django_db
 
@@ -96,25 +96,6 @@ def test_a_foreign_key_is_there_with_what_is_behind_it_or_leads_nowhere(shop, fi
     assert printed(get(who, ORDER, shop.a3.pk), "customer", "customer.name") == ["", ""]
 
 
-@pytest.mark.parametrize(
-    ("options", "shown"),
-    [
-        ({"shown": {models.Order: ["number", "customer"]}}, ["A1", "", "Anne"]),
-        ({"may": lambda perm: "customer" not in perm}, ["A1", "10.00", ""]),
-        # A related row that may not be seen has no name.
-        (
-            {"narrow": {models.Customer: lambda rows: rows.exclude(name="Anne")}},
-            ["A1", "10.00", ""],
-        ),
-    ],
-)
-def test_what_the_caller_may_not_read_is_not_there(shop, options, shown):
-    record = get(caller(**options), ORDER, shop.a1.pk)
-
-    assert printed(record, "number", "total", "customer.name") == shown
-    assert ("Anne" in printed(record, "number", "customer")) is (shown[2] == "Anne")
-
-
 def test_another_tenants_row_is_refused_in_the_words_for_a_missing_one(shop):
     mine = {models.Customer: lambda rows: rows.filter(tenant=shop.a)}
     who = caller(narrow=mine)
@@ -130,19 +111,6 @@ def test_another_tenants_row_is_refused_in_the_words_for_a_missing_one(shop):
     assert complete_object(who, CUSTOMER, "") == []  # its key is not among its fields
     assert labelled_keys(caller(may=lambda perm: False), CUSTOMER) == []
     assert complete_object(caller(may=lambda perm: False), CUSTOMER, "") == []
-
-
-def test_rows_that_are_judged_one_by_one_are_judged_here_too(shop):
-    class Judging(Narrowable):
-        def has_view_permission(self, request, obj=None):
-            return obj is None or obj.number == "A1"
-
-    tables = registry({models.Order: {"fields": "id number", "bases": (Judging,)}})
-    who = caller(tables=tables)
-
-    assert get(who, ORDER, shop.a1.pk).values["number"] == "A1"
-    assert tried(who, ORDER, shop.a2.pk) == f"Argument it: there is no nasty.order '{shop.a2.pk}'."
-    assert complete_object(who, ORDER, "") == [str(shop.a1.pk)]
 
 
 @pytest.fixture
