@@ -8,14 +8,11 @@ import pytest
 from django.contrib.admin import AdminSite, ModelAdmin
 from django.core import checks
 
-from mcp_django.exceptions import QueryError
 from mcp_django.exposure.admin_sites import AdminSource
 from mcp_django.exposure.query.access import allowed_paths
-from mcp_django.exposure.query.arguments import FindRecords
-from mcp_django.exposure.query.find import find_records
 from mcp_django.testing import Client
 from tests.nasty import models
-from tests.nasty.site import REGISTRY, caller, registry
+from tests.nasty.site import REGISTRY, caller
 from tests.shop.models import Order
 
 pytestmark = pytest.mark.django_db
@@ -77,49 +74,3 @@ def test_a_router_that_takes_turns_changes_no_paths(settings):
 
     assert len(found) == 1
     assert "customer__country" in next(iter(found))
-
-
-SIGHTS = {
-    "all": {},
-    "no total": {"shown": {models.Order: ["id", "number"]}},
-    "one row": {"narrow": {models.Order: lambda rows: rows.filter(number="A1")}},
-    "no customers": {"may": lambda perm: "customer" not in perm},
-    "one customer": {"narrow": {models.Customer: lambda rows: rows.filter(name="x")}},
-}
-CALLS = [
-    {},
-    {"fields": ["number"]},
-    {"fields": ["number", "customer"], "order_by": ["-number"]},
-    {"filters": {"number": "A1"}},
-    {"filters": {"customer__name__isnull": True}, "limit": 2},
-    {"order_by": ["total"]},
-    {"search": "A"},
-]
-
-
-def answer(rights, arguments):
-    call = FindRecords(model="nasty.order", **arguments)
-    try:
-        return find_records(rights, rights.registry.exposures[models.Order], call).encoded
-    except QueryError as refusal:
-        return str(refusal)
-
-
-def test_callers_of_different_rights_share_no_answers():
-    owner = models.Person.objects.create(username="boss")
-    for number in (1, 2, 3):
-        models.Order.objects.create(owner=owner, number=f"A{number}")
-    questions = list(itertools.product(SIGHTS, range(len(CALLS))))
-    alone = {
-        (name, at): answer(caller(**SIGHTS[name], tables=registry()), CALLS[at])
-        for name, at in questions
-    }
-    shared = registry()
-
-    together = [
-        answer(caller(**SIGHTS[name], tables=shared), CALLS[at])
-        for name, at in [*questions, *reversed(questions)]
-    ]
-
-    assert len(set(alone.values())) > 10
-    assert together == [*alone.values(), *reversed(alone.values())]

@@ -3,9 +3,6 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mcp_django.exposure.paths import FILTER, GROUP, ORDER
-from mcp_django.exposure.query.access import allowed_paths
-from mcp_django.exposure.query.aggregates import measured
 from mcp_django.exposure.query.describe import describe
 from tests.nasty.models import Order
 from tests.nasty.site import EXPOSED, REGISTRY, caller, records
@@ -54,30 +51,6 @@ def test_the_example_is_a_call_that_works(model):
 
 
 # What is said once.
-
-
-RANKED = ["min", "max"]
-USUAL = {kind: ["sum", "avg", *RANKED] for kind in ("integer", "float", "decimal", "duration")}
-USUAL |= dict.fromkeys(("date", "datetime", "time"), RANKED)
-
-
-@pytest.mark.parametrize("model", list(EXPOSED))
-def test_every_use_is_what_the_rule_and_the_exceptions_say(model):
-    access, found = allowed_paths(caller(), REGISTRY.exposures[model]), of(model)
-    functions = {path.names: names for path, names in measured(access)}
-    words = {FILTER: "filtered", ORDER: "ordered", GROUP: "grouped"}
-
-    for use, word in words.items():
-        names = {path.names for path in access.paths[use]}
-        for path in access.columns:
-            exceptions = field(found, path.text).get("not", [])
-            assert (path.names in names) == (word in found["uses"] and use not in exceptions)
-    for path in access.columns:
-        entry = field(found, path.text)
-        # What makes groups can be counted.
-        counts = () if "group" in entry.get("not", ()) else ("count", "count_distinct")
-        names = [name for name in functions.get(path.names, ()) if name not in counts]
-        assert entry.get("metric", USUAL.get(entry["type"], [])) == names
 
 
 def test_labels_are_said_where_names_do_not_say_them(monkeypatch):

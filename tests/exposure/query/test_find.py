@@ -17,7 +17,6 @@ from django.test.utils import isolate_apps, modify_settings
 from django.utils import timezone
 
 from mcp_django.exceptions import NotFound, QueryError
-from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.query.arguments import FindRecords
 from mcp_django.exposure.query.related import find_objects
 from tests.nasty.hostile import KEYS, SHAPES, VALUES
@@ -34,7 +33,6 @@ from tests.nasty.models import (
     Tricky,
 )
 from tests.nasty.site import (
-    EXPOSED,
     ORDER,
     Narrowable,
     caller,
@@ -310,22 +308,6 @@ def test_no_cursor_tells_of_a_row_that_is_judged_away(db, names):
 
     assert found.count == 1
     assert found.next_cursor is None
-
-
-def test_judged_rows_can_be_read_and_not_counted(db):
-    many_orders(2)
-    seen, hidden = Order.objects.order_by("number")
-    by_hall = type("ByHall", (ModelExposure,), {})
-    by_hall.has_view_permission = lambda self, request, obj=None: obj is None or obj.hall == 2
-    Seat.objects.bulk_create(Seat(hall=hall, number=1) for hall in (1, 2, 3))
-    seats = caller(tables=registry({Seat: {**EXPOSED[Seat], "bases": (by_hall,)}}))
-
-    assert count(judged(), Order) is None
-    assert record(judged(), Order, seen.pk, fields=["number"]) == {"number": "000"}
-    with pytest.raises(NotFound):
-        record(judged(), Order, hidden.pk)
-    assert [row["hall"] for row in records(seats, Seat)] == [2]
-    assert record(seats, Seat, [2, 1])["hall"] == 2
 
 
 # Values that no database takes, and calls of odd shapes.

@@ -10,17 +10,13 @@ from typing import Any
 
 import pytest
 from django.contrib.auth import get_user_model
-from django.db import transaction
-from django.http import HttpRequest
 from django.utils import timezone
 
 import mcp_django as mcp
-from mcp_django.exceptions import ToolError
-from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.questions.confirmations import NEXT, issue, redeem
+from mcp_django.exposure.questions.confirmations import NEXT
 from mcp_django.exposure.questions.conversation import SHORTEST_TIME
-from mcp_django.models import CallRecord, ExposedModel, ExposedTool, SpentConfirmation
-from mcp_django.principal import SCOPES, Principal
+from mcp_django.models import CallRecord, ExposedModel, ExposedTool, PersonalToken
+from mcp_django.principal import SCOPES
 from mcp_django.testing import CANCEL, DECLINE
 from tests.clients import CheckedClient
 from tests.depot import actions
@@ -239,17 +235,23 @@ def test_with_the_confirmation_it_is_done_once(boss, approved, asked):
     assert stored() == restored
 
 
-def test_it_is_good_for_no_other_call_and_for_nobody_else(boss, approved, asked, make_user):
-    eve = CheckedClient(user=make_user("eve", is_staff=True, is_superuser=True))
+def test_it_is_good_for_no_other_call_and_for_nobody_else(
+    boss, person, approved, asked, make_user
+):
+    eve = make_user("eve", is_staff=True, is_superuser=True)
+    _, token = PersonalToken.create(user=person, name="another program", scopes=SCOPES)
     before = stored()
 
-    theirs = call(eve, approved, confirmation=asked.data["confirmation"])
+    theirs = [
+        call(stranger, approved, confirmation=asked.data["confirmation"])
+        for stranger in (CheckedClient(user=eve), CheckedClient(token=token))
+    ]
     others = [
         call(boss, approved, other, confirmation=asked.data["confirmation"])
         for other in approved.others
     ]
 
-    assert f"This confirmation {OTHER}." in theirs.text
+    assert all(f"This confirmation {OTHER}." in answer.text for answer in theirs)
     assert all(other.is_error for other in others)
     assert stored() == before
 
@@ -369,49 +371,3 @@ def test_a_question_is_recorded_as_one_and_does_not_count_against_the_limit(pers
     assert not done.is_error, done.text
     assert "may be called 2 times in a minute" in limited.text
     assert "confirmation" not in limited.text
-
-
-# The tokens themselves
-
-
-def rights_of(user, **attributes):
-    principal = Principal(
-        user=user, scopes=frozenset(SCOPES), method="personal_token", **attributes
-    )
-    return Rights(HttpRequest(), principal)
-
-
-def refusal(rights, token):
-    with pytest.raises(ToolError) as refused:
-        redeem(rights, token, "two orders", tool="clear")
-    return str(refused.value)
-
-
-@pytest.fixture
-def rights(staff):
-    return rights_of(staff)
-
-
-@pytest.fixture
-def token(rights):
-    return issue(rights, "two orders")
-
-
-@pytest.mark.django_db
-def test_each_question_gives_a_confirmation_of_its_own(rights, token):
-    redeem(rights, token, "two orders", tool="clear")
-
-    with transaction.atomic():
-        assert "was used already" in refusal(rights, token)
-        # The refusal leaves the transaction of the caller alive.
-        redeem(rights, issue(rights, "two orders"), "two orders", tool="clear")
-
-    assert SpentConfirmation.objects.count() == 2
-
-
-@pytest.mark.django_db
-def test_another_program_or_server_of_the_same_person_cannot_use_it(rights, token):
-    user = rights.principal.user
-
-    assert OTHER in refusal(rights_of(user, client="another program"), token)
-    assert OTHER in refusal(rights_of(user, server="another server"), token)

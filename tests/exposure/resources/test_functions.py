@@ -20,7 +20,7 @@ from mcp_django.exposure.registry import Registry, registry
 from mcp_django.protocol.jsonrpc import Request
 from mcp_django.protocol.negotiation import Envelope
 from mcp_django.protocol.revisions import LATEST_LEGACY
-from mcp_django.testing import Client, ProtocolFailure
+from mcp_django.testing import ProtocolFailure
 from mcp_django.transports.calls.lanes import lane_of
 from mcp_django.transports.exchanges import Call, Exchange
 from tests.clients import CheckedClient
@@ -180,32 +180,6 @@ def test_what_a_caller_may_not_read_is_as_missing_as_what_nobody_has(client, add
         unknown.value.code,
         unknown.value.message,
     )
-
-
-@pytest.mark.parametrize(
-    ("is_staff", "options", "readable"),
-    [
-        (True, {}, ["shop://greeting", "shop://memos", "shop://orders"]),
-        (True, {"models": ["shop.order"]}, ["shop://orders"]),
-        (True, {"scopes": ["mcp:action"]}, []),
-        (False, {}, ["shop://memos", "shop://orders"]),
-    ],
-)
-def test_who_reads_what_has_a_permission_and_what_has_none(
-    make_user, add, is_staff, options, readable
-):
-    add("shop://orders", greeting, permission="shop.view_order")
-    add("shop://memos", greeting, permission="shop.view_memo")
-    add("shop://greeting", greeting)
-    visitor = make_user("visitor", "view_order", "view_memo", is_staff=is_staff)
-    client = Client(user=visitor, **options)
-
-    assert sorted(uri for uri in listed(client) if uri.startswith("shop:")) == readable
-    for uri in ("shop://greeting", "shop://memos", "shop://orders"):
-        if uri in readable:
-            assert text(client, uri) == "Hello visitor"
-        else:
-            assert is_missing(client, uri)
 
 
 # Which function answers
