@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from mcp_django.models import PersonalToken
-from tests.admin.looking import url
+from tests.admin.looking import in_this_thread, post_text, url
 from tests.clients import browser_of
 
 
@@ -43,3 +45,26 @@ def token_of(bob):
         return PersonalToken.create(user=bob, name="phone", **options)[0]
 
     return make
+
+
+# Who tries tools
+
+
+@pytest.fixture
+def recorded():
+    """What is recorded of calls, which run in the thread of the test."""
+    with in_this_thread() as gathered:
+        yield gathered
+
+
+@pytest.fixture
+def trier(make_user):
+    return make_user("trier", "view_order", "view_memo", "try_tools", is_staff=True)
+
+
+@pytest.fixture
+def call(trier):
+    def call(tool, *, by=trier, **arguments):
+        return post_text(by, tool, json.dumps(arguments))
+
+    return call

@@ -23,6 +23,7 @@ from mcp_django.models import ExposedModel
 from mcp_django.stores.interface import OpenStream, Session, get_store
 from mcp_django.testing.client import kept_connections
 from mcp_django.transports.calls.lanes import InlineLane, lanes
+from tests.clients import browser_of
 
 
 def url(name):
@@ -50,6 +51,11 @@ def row_of(response, name):
     rows = re.findall(r"<tr>.*?</tr>", response.content.decode(), re.DOTALL)
     [found] = [row for row in rows if re.search(rf"<code>{re.escape(name)}</code>", row)]
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", found)).split())
+
+
+def post_text(user, tool, text):
+    """Try a tool with these arguments, which may be any text."""
+    return browser_of(user).post(f"{url('try_it')}?tool={tool}", {"arguments": text})
 
 
 @contextmanager

@@ -45,6 +45,8 @@ def test_the_figures_are_those_of_the_list_as_a_client_gets_it(keeper, add_tool)
         return ""
 
     add_tool(greek)
+    # Words of staff are in it.
+    ExposedTool.objects.create(name="echo", description="x" * 500)
     client = CheckedClient(user=keeper)
     body = client.post_request("tools/list").body
 
@@ -59,15 +61,6 @@ def test_the_figures_are_those_of_the_list_as_a_client_gets_it(keeper, add_tool)
     assert [one.bytes for one in cost.tools] == sorted(
         (one.bytes for one in cost.tools), reverse=True
     )
-
-
-def test_words_of_staff_are_what_is_measured(keeper):
-    before = browser_of(keeper).get(url("cost")).context["cost"].bytes
-    ExposedTool.objects.create(name="echo", description="x" * 500)
-
-    after = browser_of(keeper).get(url("cost")).context["cost"].bytes
-
-    assert after == before + 500 - len("Say it again.")
 
 
 def test_more_than_forty_tools_or_kib_get_a_warning(keeper, add_tools, add_tool):

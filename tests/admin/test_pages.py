@@ -36,7 +36,7 @@ from tests.shop.models import Order
 pytestmark = pytest.mark.django_db
 ASSISTANTS = ["overview", "inspect", "cost", "try_it"]
 EVIL = "<script>alert(1)</script><img src=x onerror=alert(1)>\"'>"
-#: A prompt and a call of the tests.
+#: A prompt, a call and a token of the tests.
 PK = 4711
 
 
@@ -87,7 +87,8 @@ def fill(make_user, word, *, pk=None):
     person = make_user(word, "view_order", is_staff=True)
     group = Group.objects.create(name=word)
     person.groups.add(group)
-    PersonalToken.create(user=person, name=word)
+    token, _ = PersonalToken.create(user=person, name=word)
+    PersonalToken.objects.filter(pk=token.pk).update(id=pk or token.pk)
     UserRestriction.objects.create(user=person)
     short = word[:40]
     texts = {"title": word, "description": word}
@@ -229,6 +230,7 @@ SHOWN = [
     *((address, None) for address in dict(PAGES) if address not in OWN),
     (url("overview"), None),
     (list_of("personaltoken"), None),
+    *((page_of("personaltoken", PK, page), None) for page in ("change", "delete", "history")),
     (list_of("exposedmodel"), {"q": EVIL}),
     (url("inspect"), {"username": EVIL, "token": "", "model": "shop.order"}),
     (url("cost"), {"username": EVIL, "token": ""}),

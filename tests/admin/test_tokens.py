@@ -78,7 +78,9 @@ def test_the_form_starts_with_the_default_expiry_and_reading(alice):
 def test_the_secret_is_shown_once_with_all_that_it_is_for_and_kept_nowhere(alice, settings):
     browser = browser_of(alice)
     limits = {"read_only": "on", "models": ["shop.order"]}
-    response = browser.post(ADD, form(scopes=["mcp:read", "mcp:write"], **limits))
+    response = browser.post(
+        ADD, form(name="<b>laptop", scopes=["mcp:read", "mcp:write"], **limits)
+    )
     secret, token = secret_in(response), PersonalToken.objects.get()
     header = {"authorization": f"Bearer {secret}"}
     principal = authenticate(RequestFactory().post("/mcp", headers=header))
@@ -94,6 +96,7 @@ def test_the_secret_is_shown_once_with_all_that_it_is_for_and_kept_nowhere(alice
     assert not any(secret in page or token.digest in page for page in pages)
     assert secret not in repr(kept)
     assert "no-store" in response["Cache-Control"]
+    assert b"<b>laptop" not in response.content
     page = html.unescape(response.content.decode())
     for words in (
         "only time that the token is shown",

@@ -19,38 +19,15 @@ from mcp_django.exposure.primitives import BUILT_IN, WRITES
 from mcp_django.exposure.registry import registry
 from mcp_django.models import CallRecord, ExposedModel, ExposedTool
 from mcp_django.transports.calls.lanes import lanes
-from tests.admin.looking import allow, in_this_thread, many_models, text_of, url
+from tests.admin.looking import allow, many_models, post_text, text_of, url
 from tests.clients import browser_of
 from tests.shop.models import Customer, Memo, Order
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("recorded")]
 
 PNG = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 )
-
-
-@pytest.fixture
-def trier(make_user):
-    return make_user("trier", "view_order", "view_memo", "try_tools", is_staff=True)
-
-
-@pytest.fixture(autouse=True)
-def recorded():
-    with in_this_thread() as gathered:
-        yield gathered
-
-
-def post_text(user, tool, text):
-    return browser_of(user).post(f"{url('try_it')}?tool={tool}", {"arguments": text})
-
-
-@pytest.fixture
-def call(trier):
-    def call(tool, *, by=trier, **arguments):
-        return post_text(by, tool, json.dumps(arguments))
-
-    return call
 
 
 def result_of(response):

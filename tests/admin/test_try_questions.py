@@ -9,10 +9,10 @@ from django import forms
 
 import mcp_django as mcp
 from mcp_django.models import ExposedTool
-from tests.admin.looking import in_this_thread, text_of, url
+from tests.admin.looking import text_of, url
 from tests.clients import browser_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("recorded")]
 
 
 class Shipping(forms.Form):
@@ -22,26 +22,6 @@ class Shipping(forms.Form):
     day = forms.DateField(required=False)
     extras = forms.MultipleChoiceField(choices=[("a", "Ice"), ("b", "Bow")], required=False)
     insured = forms.BooleanField(required=False, initial=True)
-
-
-@pytest.fixture
-def trier(make_user):
-    return make_user("trier", "view_order", "try_tools", is_staff=True)
-
-
-@pytest.fixture(autouse=True)
-def _inline():
-    with in_this_thread():
-        yield
-
-
-@pytest.fixture
-def call(trier):
-    def call(tool, **arguments):
-        data = {"arguments": json.dumps(arguments)}
-        return browser_of(trier).post(f"{url('try_it')}?tool={tool}", data)
-
-    return call
 
 
 @pytest.fixture

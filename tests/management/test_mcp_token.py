@@ -123,6 +123,16 @@ def test_the_list_shows_whose_and_never_the_secret(alice, django_user_model):
     assert secret.strip() not in everybody
 
 
+def test_a_name_cannot_draw_another_line_into_the_list(alice):
+    PersonalToken.create(user=alice, name="a\n99\troot\tbackdoor\x1b[2J\u202e\r\u2028")
+
+    line, _ = run("list")
+
+    assert len(line.splitlines()) == 1
+    assert line.count("\t") == 6
+    assert not {"\x1b", "\u202e"} & set(line)
+
+
 def test_the_list_for_programs_says_what_became_of_each(alice):
     run("create", "alice")
     token = PersonalToken.objects.get()
