@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 
 import pytest
 from django.contrib import admin
@@ -71,12 +72,41 @@ def test_what_is_registered_twice_or_never_is_told(registry):
 
     with pytest.raises(AlreadyRegistered):
         mcp.register(Memo, exposure_class=Numbers)
-    with pytest.raises(AlreadyRegistered):
-        mcp.tool(registry=registry, name="find_records")(named)
     mcp.unregister(Memo)
     assert not mcp.is_registered(Memo)
     with pytest.raises(NotRegistered):
         mcp.unregister(Memo)
+
+
+DECORATORS = {
+    "FunctionTool named": (mcp.tool, "tools", Registry.remove_tool),
+    "FunctionTool other": (partial(mcp.tool, name="other"), "tools", Registry.remove_tool),
+    "CodePrompt named": (mcp.prompt, "prompts", Registry.remove_prompt),
+    "CodeResource shop://x": (
+        partial(mcp.resource, "shop://x"),
+        "resources",
+        Registry.remove_resource,
+    ),
+}
+
+
+@pytest.mark.parametrize("made", DECORATORS)
+def test_a_function_is_offered_once_and_stays_itself(made):
+    (decorate, table, remove), key = DECORATORS[made], made.partition(" ")[2]
+    own = Registry()
+
+    assert decorate(registry=own)(named) is named
+    assert repr(getattr(own, table)[key]) == f"<{made}>"
+    with pytest.raises(AlreadyRegistered, match=key):
+        decorate(registry=own)(named)
+    remove(own, key)
+    with pytest.raises(NotRegistered, match=key):
+        remove(own, key)
+
+
+def test_a_name_of_a_generic_tool_is_taken(registry):
+    with pytest.raises(AlreadyRegistered):
+        mcp.tool(registry=registry, name="find_records")(named)
 
 
 def test_an_exposure_without_fields_is_refused(registry):

@@ -62,14 +62,6 @@ def test_only_permissions_on_the_models_are_held_also_for_a_coroutine(
     assert async_to_sync(getattr(user, f"a{question}"))(about) == answer
 
 
-def test_a_superuser_has_what_there_is_on_the_models(root):
-    user = limited(root, "shop.order")
-
-    assert user.has_perm("shop.delete_order")
-    assert not user.has_perm("shop.view_customer")
-    assert len(user.get_all_permissions()) == 4
-
-
 def test_a_permission_that_the_model_declares_is_one_on_the_model(make_user):
     user = make_user("ada", "manage_all_tokens", "inspect_as")
 

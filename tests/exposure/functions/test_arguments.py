@@ -62,8 +62,8 @@ def everything(
     names_or_one: list[str] | str = "none",
     note: str = "none",
     tags: list[str] | None = None,
-    since: date | None = None,
-    amount: Decimal | None = None,
+    since: date | None = date(2026, 1, 31),
+    amount: Decimal | None = Decimal("1.50"),
     untyped: list[Any] | None = None,
 ) -> str:
     return ascii([number, when, price, status])
@@ -131,6 +131,16 @@ def test_json_is_read_into_what_the_annotation_says(everything_tool, name, sent,
 
     assert value == expected
     assert type(value) is type(expected)
+
+
+def test_defaults_that_clients_could_send_are_shown(everything_tool):
+    schema = everything_tool.definition.input_schema
+    shown = {name: one.get("default") for name, one in schema["properties"].items()}
+
+    assert schema["required"] == [*VALID]
+    assert shown.items() >= {"size": 1, "since": "2026-01-31", "amount": "1.50"}.items()
+    assert (shown["colours"], shown["ratio"], shown["key"]) == ([], 0.5, None)
+    assert accepts(schema, VALID)
 
 
 @pytest.mark.parametrize(

@@ -71,42 +71,6 @@ def place_bound(form: OrderForm) -> str:
 # The schema of arguments
 
 
-def test_writable_fields_become_the_schema():
-    schema = tool_of(place, serializer=OrderForm).definition.input_schema
-
-    assert schema == {
-        "type": "object",
-        "properties": {
-            "number": {"type": "string", "maxLength": 20, "minLength": 1, "description": "Yes"},
-            "status": {"type": "string", "enum": ["new", "paid"], "default": "new"},
-            "total": {
-                "anyOf": [
-                    {"type": "number"},
-                    {"type": "string", "format": "decimal"},
-                    {"type": "null"},
-                ]
-            },
-            "lines": {
-                "type": "array",
-                "items": {
-                    "type": "object",
-                    "properties": {
-                        "sku": {"type": "string", "maxLength": 3, "minLength": 1},
-                        "amount": {"type": "integer", "minimum": 1, "default": 1},
-                    },
-                    "required": ["sku"],
-                    "additionalProperties": False,
-                },
-                "minItems": 1,
-            },
-            "secret": {"type": "string"},
-        },
-        "required": ["number", "lines"],
-        "additionalProperties": False,
-    }
-    assert accepts(schema, VALID)
-
-
 class OwnField(serializers.IntegerField):
     def to_internal_value(self, data: Any) -> Any:
         return data
@@ -158,7 +122,33 @@ class OwnField(serializers.IntegerField):
         (serializers.JSONField(), {}),
         (serializers.CharField(allow_blank=True, default=print), {"type": "string"}),
         (serializers.CharField(allow_blank=True, default=object()), {"type": "string"}),
-        (OwnField(help_text="Anything."), {"description": "Anything."}),
+        (OwnField(help_text=_("Yes")), {"description": "Yes"}),
+        (
+            serializers.DecimalField(5, 2, required=False, allow_null=True),
+            {
+                "anyOf": [
+                    {"type": "number"},
+                    {"type": "string", "format": "decimal"},
+                    {"type": "null"},
+                ]
+            },
+        ),
+        (
+            Line(many=True, allow_empty=False),
+            {
+                "type": "array",
+                "items": {
+                    "type": "object",
+                    "properties": {
+                        "sku": {"type": "string", "maxLength": 3, "minLength": 1},
+                        "amount": {"type": "integer", "minimum": 1, "default": 1},
+                    },
+                    "required": ["sku"],
+                    "additionalProperties": False,
+                },
+                "minItems": 1,
+            },
+        ),
         (serializers.PrimaryKeyRelatedField(queryset=Order.objects.all()), {"type": "integer"}),
         (
             serializers.PrimaryKeyRelatedField(queryset=Order.objects.all(), many=True),
@@ -188,12 +178,16 @@ def test_each_kind_of_field_has_its_schema_and_no_query(field, schema):
 
 def test_what_a_model_means_is_read_by_the_schema_of_the_serializer():
     made = tool_of(place, serializer=OrderForm)
+    schema = made.definition.input_schema
     empty = {"total": "", "status": None, "secret": ""}
 
     read = made.arguments.read(
         {"number": "A-1", "lines": '[{"sku": "x"}]', **empty}, context_of(rights_of())
     )
 
+    assert [*schema["properties"]] == ["number", "status", "total", "lines", "secret"]
+    assert accepts(schema, VALID)
+    assert not accepts(schema, {"number": "A-1"})
     assert read["arguments"]["lines"] == [{"sku": "x", "amount": 1}]
     assert read["arguments"]["secret"] == ""
     assert read["arguments"]["status"] == "new"

@@ -13,8 +13,7 @@ from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 
 import mcp_django as mcp
-from mcp_django.exceptions import AlreadyRegistered, NotRegistered, ToolError
-from mcp_django.exposure.registry import registry
+from mcp_django.exceptions import ToolError
 from mcp_django.protocol.content import TextContent
 from mcp_django.protocol.results import PromptMessage
 from tests.exposure.function_tools import get, prompt_of, rights_of, said
@@ -41,18 +40,6 @@ def brief(city: str, tone: Literal["warm", "cool"] = "warm") -> str:
 
 
 # Registration
-
-
-def test_the_public_decorator_offers_the_prompt_on_the_site():
-    try:
-        assert mcp.prompt(brief) is brief
-        assert repr(registry.prompts["brief"]) == "<CodePrompt brief>"
-        with pytest.raises(AlreadyRegistered):
-            mcp.prompt(name="brief")(lambda: "x")
-    finally:
-        registry.remove_prompt("brief")
-    with pytest.raises(NotRegistered):
-        registry.remove_prompt("brief")
 
 
 def takes_model(order: Order): ...

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import logging
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from functools import reduce
 from types import SimpleNamespace
 
 import msgspec
@@ -207,11 +210,28 @@ def test_the_description_lists_them_apart_from_fields(shop):
 
 def test_a_value_is_told_as_json_and_what_is_no_json_as_a_text(shop):
     marked = format_html("<b>{}</b>&nbsp;{}", "1 < 2", "x")
-    values = [None, 2**60, {"a": (1, None)}, gettext_lazy("Yes"), marked, SimpleNamespace(a=1)]
+    deep, wide = reduce(lambda inner, _: [inner], range(50), []), [[0] * 600, 1]
+    told = [
+        (None, None),
+        (2**60, str(2**60)),
+        ({1: (None, frozenset({3}))}, {"1": [None, [3]]}),
+        (gettext_lazy("Yes"), "Yes"),
+        (marked, "1 < 2 x"),
+        (SimpleNamespace(a=1), "namespace(a=1)"),
+        (b"12", {"bytes": 2}),
+        (float("-inf"), "-inf"),
+        (Decimal("NaN"), "NaN"),
+        (datetime(2026, 1, 1, tzinfo=UTC), "2026-01-01T00:00Z"),
+        (timedelta(seconds=1), "P0DT00H00M01S"),
+        # The depth and the size are held.
+        (deep, reduce(lambda inner, _: [inner], range(21), "...")),
+        (wide, [[0] * 498 + ["..."], "..."]),
+        (dict.fromkeys(range(600), 0), {**{str(n): 0 for n in range(499)}, "...": "..."}),
+    ]
 
-    shown = [value_of(shop, lambda value=value: value) for value in values]
+    shown = [value_of(shop, lambda value=value: value) for value, _ in told]
 
-    assert shown == [None, str(2**60), {"a": [1, None]}, "Yes", "1 < 2 x", "namespace(a=1)"]
+    assert shown == [expected for _, expected in told]
 
 
 def test_a_long_text_is_cut_in_a_page_and_whole_in_a_record(shop):

@@ -8,7 +8,6 @@ from django.utils.safestring import mark_safe
 from django.utils.text import format_lazy
 
 import mcp_django as mcp
-from mcp_django.exposure.registry import registry
 from mcp_django.protocol.revisions import LEGACY
 from mcp_django.testing import ACCEPT, CANCEL, DECLINE, Client, ProtocolFailure, Unanswered
 from tests.asking import TALKATIVE, Talk, accepted
@@ -106,22 +105,6 @@ def test_a_question_ends_the_call_with_a_flat_form(offer, client):
     assert asked.state
 
 
-@requirement("input:declined")
-def test_what_was_done_before_is_undone_until_the_form_takes_the_answer(offer, client):
-    offer(create)
-    asked = Talk.call(client, "create")
-
-    again = asked.accept("number", number="far too long")
-    before = Order.objects.count()
-    answered = again.accept("number", number="A-7", urgent=True)
-
-    message = again.messages["number"]
-    assert message.startswith("Which number?\n\nOrder number: Ensure this value has at most 5")
-    assert before == 0
-    assert answered.text == "A-7!"
-    assert [order.number for order in Order.objects.all()] == ["A-7"]
-
-
 def visit(ctx: mcp.Context, url: str = "https://shop.example.com/pay") -> str:
     """Send the person to a page."""
     ctx.ask_url("page", url, "Pay there.")
@@ -165,6 +148,7 @@ def test_a_tool_can_tell_no_from_a_closed_question_and_go_on(offer, answering, a
     [
         5, None, "accept", [], {}, {"action": "yes"}, {"action": "accept", "content": "A-1"},
         {"action": "accept"}, {"content": {"number": "A-1"}}, accepted(number=["A-1"]),
+        accepted(number="far too long"),
     ],
 )  # fmt: skip
 def test_what_is_no_answer_to_the_form_is_never_taken_and_asked_for_again(offer, client, broken):
@@ -173,11 +157,14 @@ def test_what_is_no_answer_to_the_form_is_never_taken_and_asked_for_again(offer,
 
     again = asked.answer({"number": broken, "color": accepted(number="A-1")})
     before = Order.objects.count()
-    answered = again.answer({"number": accepted(number="A-1", more=1), "other": 5})
+    wanted = accepted(number="A-1", urgent=True, more=1)
+    answered = again.answer({"number": wanted, "other": 5})
 
+    # What was done before the question is undone.
     assert again.questions.keys() == {"number"}
     assert before == 0
-    assert answered.text == "A-1"
+    assert answered.text == "A-1!"
+    assert [order.number for order in Order.objects.all()] == ["A-1"]
 
 
 def count(ctx: mcp.Context) -> str:
@@ -584,19 +571,10 @@ async def areport(ctx: mcp.Context, year: int) -> str:
     return f"{year} of {(await ctx.aask('number', NumberForm, 'Which?'))['number']}"
 
 
-@pytest.fixture
-def add_report():
-    def add(function):
-        mcp.resource("shop://asked/{year}", asks=True)(function)
-
-    yield add
-    registry.remove_resource("shop://asked/{year}")
-
-
 @requirement("input:methods")
 @pytest.mark.parametrize("function", [report, areport])
-def test_a_resource_asks_also_where_a_tool_reads_it(add_report, answering, function):
-    add_report(function)
+def test_a_resource_asks_also_where_a_tool_reads_it(add_resource, answering, function):
+    add_resource("shop://asked/{year}", function, asks=True)
     client, uri = answering(number={"number": "A-1"}), "shop://asked/2026"
 
     for read in (
@@ -607,14 +585,14 @@ def test_a_resource_asks_also_where_a_tool_reads_it(add_report, answering, funct
 
 
 def test_a_confirmation_of_a_resource_needs_a_client_that_can_be_asked(
-    add_report, clerk, answering
+    add_resource, clerk, answering
 ):
     def confirmed(ctx: mcp.Context, year: int) -> str:
         """Show what a person wants to see."""
         ctx.confirm("Show it?")
         return str(year)
 
-    add_report(confirmed)
+    add_resource("shop://asked/{year}", confirmed, asks=True)
     asked = {"uri": "shop://asked/2026"}
 
     code, _ = CheckedClient(user=clerk).failure("resources/read", **asked)

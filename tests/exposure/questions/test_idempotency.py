@@ -37,27 +37,6 @@ def create(name="Ann", *, key="k1", principal=None, tool="create_record", argume
 
 
 @pytest.mark.django_db
-def test_the_second_call_with_a_key_gets_the_answer_of_the_first_and_does_nothing():
-    first = create()
-
-    assert create() == first
-    # The key itself is no other argument.
-    assert create(arguments={"name": "Ann", "idempotency_key": "k1"}) == first
-    assert first["price"] == "1.50"
-    assert Author.objects.count() == 1
-
-
-@pytest.mark.django_db
-def test_a_key_with_other_arguments_is_refused():
-    create("Ann")
-
-    with pytest.raises(ToolError, match="was used with other arguments already"):
-        create("Bert")
-
-    assert Author.objects.count() == 1
-
-
-@pytest.mark.django_db
 @pytest.mark.parametrize(
     "other",
     [{"key": "k2"}, {"tool": "run_action"}, {"principal": caller("cursor")},

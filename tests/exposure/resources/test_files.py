@@ -52,17 +52,21 @@ def test_a_file_travels_as_a_blob_with_its_type(client, memo, name, content, mim
     assert contents == [{"uri": uri, "mimeType": mime_type, "blob": blob}]
 
 
-@pytest.mark.parametrize("field", ["draft", "text", "nothing", "pk", "id", "scan__name"])
-def test_fields_that_name_no_file_of_this_caller_are_not_found(client, memo, field):
-    assert refusal(client, f"django://files/shop.memo/{memo.pk}/{field}") == "Resource not found."
-
-
 @requirement("resources:uris")
-@pytest.mark.parametrize("stored", ["", "gone.png", "../../../../etc/passwd"])
-def test_a_stored_name_without_a_file_in_the_storage_is_not_followed(client, memo, stored):
-    Memo.objects.update(scan=stored)
+@pytest.mark.parametrize(
+    ("field", "stored"),
+    [
+        # Fields that name no file of this caller
+        *((field, None) for field in ("draft", "text", "nothing", "pk", "id", "scan__name")),
+        # Names without a file in the storage
+        *(("scan", stored) for stored in ("", "gone.png", "../../../../etc/passwd")),
+    ],
+)
+def test_what_is_no_file_of_the_caller_is_not_found(client, memo, field, stored):
+    if stored is not None:
+        Memo.objects.update(scan=stored)
 
-    assert refusal(client, f"django://files/shop.memo/{memo.pk}/scan") == "Resource not found."
+    assert refusal(client, f"django://files/shop.memo/{memo.pk}/{field}") == "Resource not found."
 
 
 def test_a_file_that_is_too_long_is_refused_in_words(client, memo, settings):

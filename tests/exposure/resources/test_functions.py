@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from datetime import UTC, date, datetime
 from decimal import Decimal
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
@@ -14,9 +15,8 @@ from django.http import Http404, HttpRequest
 from django.utils.translation import gettext_lazy
 
 import mcp_django as mcp
-from mcp_django.exceptions import AlreadyRegistered, NotRegistered
 from mcp_django.exposure.primitives import Lane
-from mcp_django.exposure.registry import Registry, registry
+from mcp_django.exposure.registry import Registry
 from mcp_django.protocol.jsonrpc import Request
 from mcp_django.protocol.negotiation import Envelope
 from mcp_django.protocol.revisions import LATEST_LEGACY
@@ -32,17 +32,9 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def add():
+def add(add_resource):
     """Offer a function as a resource until the test ends."""
-    added = []
-
-    def add(uri, function, **options):
-        mcp.resource(uri, **{"description": "A test.", **options})(function)
-        added.append(uri)
-
-    yield add
-    for uri in added:
-        registry.remove_resource(uri)
+    return partial(add_resource, description="A test.")
 
 
 def contents(client, uri):
@@ -568,15 +560,3 @@ def test_hints_that_the_protocol_does_not_have_are_refused_at_start(options, sen
 
     with pytest.raises(ImproperlyConfigured, match=sentence):
         register(**{"uri": "shop://x", "function": function, **options})
-
-
-def test_a_uri_is_taken_once():
-    own = Registry()
-    assert mcp.resource("shop://x", registry=own)(none) is none
-
-    with pytest.raises(AlreadyRegistered, match="shop://x"):
-        mcp.resource("shop://x", registry=own)(none)
-    assert repr(own.resources["shop://x"]) == "<CodeResource shop://x>"
-    own.remove_resource("shop://x")
-    with pytest.raises(NotRegistered, match="shop://x"):
-        own.remove_resource("shop://x")

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy as _
 from django.utils.translation import override
 
 import mcp_django as mcp
-from mcp_django.exceptions import AlreadyRegistered, ToolError
+from mcp_django.exceptions import ToolError
 from mcp_django.exposure.primitives import PendingCall
 from mcp_django.exposure.registry import Registry
 from mcp_django.exposure.tools.functions import tool
@@ -46,23 +46,6 @@ def add_memo(code: str) -> str:
 
 
 # Registration.
-
-
-def test_the_decorator_returns_the_function_itself_with_and_without_options():
-    offered = Registry()
-
-    assert tool(registry=offered)(greet) is greet
-    assert tool(registry=offered, name="welcome")(greet) is greet
-    assert sorted(offered.tools) == ["greet", "welcome"]
-
-
-@requirement("tools:names")
-def test_a_name_that_is_taken_is_an_error_at_import():
-    offered = Registry()
-    tool(registry=offered)(greet)
-
-    with pytest.raises(AlreadyRegistered, match="'greet'"):
-        tool(registry=offered, name="greet")(add_memo)
 
 
 def test_the_definition_says_everything_in_the_language_of_the_moment():
@@ -131,45 +114,38 @@ def unresolved(value: int) -> None: ...
 unresolved.__annotations__["value"] = "Nowhere"
 
 
-@pytest.mark.parametrize(
-    ("function", "says"),
-    [
-        (camelCase, r'name="camel_case"'),
-        (positional, r"positional-only\. Arguments arrive by name"),
-        (many, r"\*args: '?int'?, which is variadic positional"),
-        (named, r"\*\*kwargs: '?int'?, which is variadic keyword"),
-        (bare, r"a of .*bare\(\) has no type.*a: str"),
-        (ctx, r"Annotate it: ctx: mcp\.Context"),
-        (later, r"'Address' is not defined.*TYPE_CHECKING"),
-        (promised, r"'Address' is not defined.*TYPE_CHECKING"),
-        (yielding, "yields"),
-        (yielding_async, "yields"),
-        (Holder.method, "is a method"),
-        (Holder, "decorates functions"),
-        (staticmethod(greet), "decorates functions"),
-        (functools.partial(greet), "decorates functions"),
-        (unresolved, "not inside a function"),
-    ],
-)
-def test_a_function_that_json_cannot_call_is_refused_with_what_to_do(function, says):
-    with pytest.raises(ImproperlyConfigured, match=says):
-        tool(registry=Registry(), description="Something.")(function)
+DESCRIBED = {"description": "Something."}
 
 
 @requirement("definitions:described")
 @pytest.mark.parametrize(
     ("function", "options", "says"),
     [
+        (camelCase, DESCRIBED, r'name="camel_case"'),
+        (positional, DESCRIBED, r"positional-only\. Arguments arrive by name"),
+        (many, DESCRIBED, r"\*args: '?int'?, which is variadic positional"),
+        (named, DESCRIBED, r"\*\*kwargs: '?int'?, which is variadic keyword"),
+        (bare, DESCRIBED, r"a of .*bare\(\) has no type.*a: str"),
+        (ctx, DESCRIBED, r"Annotate it: ctx: mcp\.Context"),
+        (later, DESCRIBED, r"'Address' is not defined.*TYPE_CHECKING"),
+        (promised, DESCRIBED, r"'Address' is not defined.*TYPE_CHECKING"),
+        (yielding, DESCRIBED, "yields"),
+        (yielding_async, DESCRIBED, "yields"),
+        (Holder.method, DESCRIBED, "is a method"),
+        (Holder, DESCRIBED, "decorates functions"),
+        (staticmethod(greet), DESCRIBED, "decorates functions"),
+        (functools.partial(greet), DESCRIBED, "decorates functions"),
+        (unresolved, DESCRIBED, "not inside a function"),
         (undocumented, {}, "Give the function a docstring"),
         (greet, {"permission": ""}, "is not a permission"),
         (greet, {"permission": "view_order"}, "is not a permission"),
         (greet, {"permission": ".view_order"}, "is not a permission"),
         (greet, {"permission": "shop."}, "is not a permission"),
         (greet, {"read_only": True, "destructive": True}, "not both"),
-        (wait, {"atomic": True, "description": "Waits."}, "is async"),
+        (wait, {"atomic": True, **DESCRIBED}, "is async"),
     ],
 )
-def test_options_that_cannot_be_are_refused_with_what_to_do(function, options, says):
+def test_what_cannot_be_a_tool_is_refused_with_what_to_do(function, options, says):
     with pytest.raises(ImproperlyConfigured, match=says):
         tool(registry=Registry(), **options)(function)
 
