@@ -6,7 +6,6 @@ import pytest
 from django.contrib import admin
 
 import mcp_django as mcp
-from mcp_django.admin.inspect.access import as_text
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from tests.admin.looking import allow, decide, many_models, row_of, text_of
@@ -158,19 +157,3 @@ def test_columns_that_the_admin_does_not_have_say_so(look, bob, monkeypatch):
         registry.forget_resolved()
 
     assert "neither in the list nor in the form" in row
-
-
-@pytest.mark.parametrize(
-    ("value", "text"),
-    [
-        ({"value": "new", "label": "New"}, "New (new)"),
-        ({"id": 5, "label": "Ada"}, "Ada (5)"),
-        ({"label": 5, "a": 1}, '{"label": 5, "a": 1}'),
-        ({"a": "ä"}, '{"a": "ä"}'),
-        (None, "-"),
-        ("x", "x"),
-        (1.5, "1.5"),
-    ],
-)
-def test_values_are_shown_as_people_read_them(value, text):
-    assert as_text(value) == text

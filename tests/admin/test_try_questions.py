@@ -8,7 +8,6 @@ import pytest
 from django import forms
 
 import mcp_django as mcp
-from mcp_django.models import ExposedTool
 from tests.admin.looking import text_of, url
 from tests.clients import browser_of
 
@@ -190,22 +189,6 @@ def test_what_is_to_be_confirmed_is_not_done_unless_somebody_writes_yes(call, an
     assert unchanged.context["result"]["is_error"]
     assert "wiped" in text_of(agreed)
     assert wiped == ["all"]
-
-
-def test_a_tool_that_staff_want_to_be_confirmed_is_confirmed_first(call, answer, shipped):
-    ExposedTool.objects.create(name="ship", needs_confirmation=True)
-
-    preview = call("ship", number="A-1")
-    [key] = written(preview)
-    refused = answer(preview)
-    page = answer(call("ship", number="A-1"), {key: {"confirm": True}})
-    done = answer(page, {"shipping": GOOD})
-
-    assert "Call ship" in text_of(preview)
-    assert refused.context["result"]["is_error"]
-    assert "How was A-1 sent?" in text_of(page)
-    assert "went by post." in text_of(done)
-    assert len(shipped) == 1
 
 
 # What cannot go on
