@@ -289,24 +289,20 @@ def names(client):
 
 
 @of_hello
-def test_a_prompt_that_is_switched_off_does_not_exist(browser, client):
-    assert "hello" in names(client)
+def test_a_prompt_has_the_words_of_staff_and_does_not_exist_when_it_is_switched_off(
+    browser, client
+):
+    save(browser, PAGE_OF_HELLO, title="Greeting", description="A kind word.")
+    (found,) = (one for one in client.list_prompts() if one["name"] == "hello")
 
-    assert save(browser, PAGE_OF_HELLO, enabled="false").status_code == 302
+    save(browser, PAGE_OF_HELLO, enabled="false")
 
+    assert (found["title"], found["description"]) == ("Greeting", "A kind word.")
     assert "hello" not in names(client)
     with pytest.raises(ProtocolFailure, match="Unknown prompt: hello"):
         client.get_prompt("hello")
-    assert lines(browser, PROMPTS)["hello"]["state"] == "off"
-
-
-@of_hello
-def test_the_words_of_staff_take_the_place_of_those_of_code(browser, client):
-    save(browser, PAGE_OF_HELLO, title="Greeting", description="A kind word.")
-
-    (found,) = (one for one in client.list_prompts() if one["name"] == "hello")
-    assert (found["title"], found["description"]) == ("Greeting", "A kind word.")
-    assert lines(browser, PROMPTS)["hello"]["title"] == "Greeting"
+    line = lines(browser, PROMPTS)["hello"]
+    assert (line["title"], line["state"]) == ("Greeting", "off")
 
 
 @of_hello

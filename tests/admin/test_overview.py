@@ -9,7 +9,7 @@ import pytest
 from django.contrib import admin
 from django.contrib.admin import AdminSite
 from django.core.management import call_command
-from django.urls import clear_script_prefix, set_script_prefix
+from django.urls import clear_script_prefix, path, set_script_prefix
 from django.utils import timezone
 
 from mcp_django.admin.inspect.impersonation import tokens_for
@@ -150,6 +150,10 @@ def test_the_path_is_that_of_the_application(settings, path, expected):
     assert resource.endpoint_url() == expected
 
 
+class WithoutEndpoint:
+    urlpatterns = [path("admin/", admin.site.urls)]
+
+
 def test_a_script_name_stands_before_the_path(settings):
     settings.MCP_DJANGO = {"PUBLIC_URL": "https://example.com"}
     set_script_prefix("/shop/")
@@ -162,7 +166,9 @@ def test_a_script_name_stands_before_the_path(settings):
 
     assert of_view == of_application == "https://example.com/shop/mcp"
     resource._routed.clear()
-    settings.ROOT_URLCONF = "tests.admin.no_endpoint"
+    settings.ROOT_URLCONF = type(
+        "NoEndpoint", (), {"urlpatterns": [path("admin/", admin.site.urls)]}
+    )
     assert resource.endpoint_path() == "/mcp"
 
 

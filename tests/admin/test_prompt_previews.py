@@ -108,18 +108,25 @@ def test_a_prompt_is_shown_as_it_would_arrive(looker, about):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "sentence"),
+    ("person", "arguments", "sentence"),
     [
-        ({}, "Missing argument: order."),
-        ({"order": "99"}, "Argument order: there is no shop.order &#x27;99&#x27;."),
-        ({"order": "1", "tone": "loud"}, "Select a valid choice. loud is not one of"),
+        # What a client would be told
+        (None, {}, "Missing argument: order."),
+        (None, {"order": "99"}, "Argument order: there is no shop.order &#x27;99&#x27;."),
+        (None, {"order": "1", "tone": "loud"}, "Select a valid choice. loud is not one of"),
+        # Who is visible: tests/admin/test_inspect.py.
+        ("nobody", {"order": "A1"}, "There is no user &#x27;nobody&#x27; whom you may see."),
+        ("gone", {"order": "A1"}, "gone is not active"),
     ],
 )
-def test_what_a_client_would_be_told_is_told_here(looker, about, arguments, sentence):
-    response = look(looker, about, **arguments)
+def test_what_cannot_be_shown_says_why(looker, make_user, about, person, arguments, sentence):
+    make_user("gone", is_active=False)
+
+    response = look(looker, about, person, **arguments)
 
     assert sentence in response.content.decode()
     assert texts(response) == []
+    assert log() == []
 
 
 def test_what_says_nothing_or_is_broken_or_off_says_so(looker):
@@ -167,21 +174,6 @@ def test_nobody_looks_as_somebody_with_more_permissions(looker, make_user, about
     assert log() == []
     assert texts(look(root, about, "memos", order="A1"))
     assert texts(look(root, about, "root", order="A1"))
-
-
-@pytest.mark.parametrize(
-    ("name", "sentence"),
-    [
-        # Who is visible: tests/admin/test_inspect.py.
-        ("nobody", "There is no user 'nobody' whom you may see."),
-        ("gone", "gone is not active"),
-    ],
-)
-def test_nobody_looks_as_somebody_who_is_not_there(looker, make_user, about, name, sentence):
-    make_user("gone", is_active=False)
-
-    assert sentence in look(looker, about, name, order="A1").context["error"]
-    assert log() == []
 
 
 def test_a_right_that_was_lost_counts_at_once(looker, bob, about):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 
@@ -104,6 +106,26 @@ def test_callers_with_equal_rights_share_one_reach_and_others_do_not():
     elsewhere = of(narrow={Customer: lambda rows: rows.using("other")}).names("return")
     assert "customer__name" not in elsewhere
     assert "customer" in elsewhere
+
+
+class Replicas:
+    """Another replica for each read."""
+
+    turn = itertools.cycle(["default", "replica"])
+
+    def db_for_read(self, model, **hints):
+        return next(self.turn)
+
+
+def test_a_router_that_takes_turns_changes_no_paths(settings):
+    settings.DATABASE_ROUTERS = [Replicas()]
+
+    found = {
+        tuple(allowed_paths(caller(), REGISTRY.exposures[Order]).names("filter")) for _ in range(6)
+    }
+
+    assert len(found) == 1
+    assert "customer__country" in next(iter(found))
 
 
 def test_the_digest_of_a_reach_is_the_same_in_every_process():

@@ -6,6 +6,7 @@ import pytest
 from django import forms
 from django.contrib import admin
 from django.contrib.auth.models import AnonymousUser, Permission
+from django.core.checks import run_checks
 from django.db import InterfaceError, OperationalError
 from django.test import RequestFactory, override_settings
 
@@ -116,6 +117,16 @@ def test_the_first_site_that_lets_the_user_in_answers(make_user, monkeypatch):
     with override_settings(MCP_DJANGO={"ADMIN_SITES": ["admin", "outpost"]}):
         assert rights_of(user).may_view(Order)
     assert not rights_of(user).may_view(Order)
+
+
+def test_a_misspelt_admin_site_is_an_error_and_opens_no_door(make_user, settings):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["admn"]}
+    Order.objects.create(number="A1")
+
+    client = Client(user=make_user("clerk", "view_order"))
+
+    assert "mcp_django.E007" in [one.id for one in run_checks(tags=["mcp_django"])]
+    assert client.call_tool("find_records", model="shop.order").is_error
 
 
 class OwnRows(mcp.ModelExposure):

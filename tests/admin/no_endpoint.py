@@ -1,8 +1,0 @@
-"""URLs of a site whose endpoint is somewhere else."""
-
-from __future__ import annotations
-
-from django.contrib import admin
-from django.urls import path
-
-urlpatterns = [path("admin/", admin.site.urls)]
