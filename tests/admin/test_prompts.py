@@ -291,14 +291,24 @@ def test_prompts_are_switched_on_and_off_in_the_list(browser):
 
 
 def test_versions_show_what_changed_and_any_of_them_comes_back(browser, writer):
-    template = make_prompt("late", "one <b>")
-    say(template, "two")
+    day = {"name": "day", "type": "date", "title": "Day", "description": "When."}
+    template = make_prompt("late", "one <b>", arguments=[TONE])
+    say(template, "two", {"role": "assistant", "resource": "django://site"}, arguments=[TONE, day])
 
     page = browser.get(url(template, "versions")).content.decode()
     response = browser.post(url(template, "versions"), {"restore": "1"}, follow=True)
 
-    assert "-  one &lt;b&gt;" in page
-    assert "+  two" in page
+    lines = [
+        "  choice: warm",
+        "+argument day: date, optional",
+        "+  title: Day",
+        "+  description: When.",
+        "-  one &lt;b&gt;",
+        "+  two",
+        "+assistant:",
+        "+  resource django://site",
+    ]
+    assert [line for line in lines if line not in page] == []
     assert "Restore version 1" in page
     assert "Restore version 2" not in page
     assert "Restored version 1 as version 3." in response.content.decode()

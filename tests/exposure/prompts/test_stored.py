@@ -17,7 +17,6 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.prompts.stored import (
     add_version,
     all_prompts,
-    difference,
     stored_prompts,
 )
 from mcp_django.exposure.registry import registry
@@ -451,28 +450,3 @@ def test_of_saves_at_once_each_becomes_a_version_with_a_number_of_its_own():
     assert {one.number for one in made} == {2, 3, 4, 5}
     assert [one.number for one in versions] == [1, 2, 3, 4, 5]
     assert {one.messages[0]["text"] for one in versions[1:]} == {f"by {n}" for n in range(4)}
-
-
-def test_a_difference_shows_lines_that_people_can_read():
-    before = made_of("Hi\nthere", arguments=[TONE])
-    after = made_of(
-        "Hi\nyou",
-        {"role": "assistant", "resource": "django://site"},
-        arguments=[TONE, {**ORDER, "title": "Order", "description": "Which."}],
-    )
-
-    assert difference(before, after) == [
-        "@@ -2,5 +2,10 @@",
-        "   choice: warm",
-        "   choice: firm",
-        "+argument order: object, shop.order, required",
-        "+  title: Order",
-        "+  description: Which.",
-        " user:",
-        "   Hi",
-        "-  there",
-        "+  you",
-        "+assistant:",
-        "+  resource django://site",
-    ]
-    assert difference(before, before) == []
