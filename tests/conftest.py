@@ -313,3 +313,18 @@ def add_resource():
     """Offer a function as a resource of this address until the test ends."""
     with offering(registry.remove_resource) as add:
         yield lambda uri, function, **options: add(mcp.resource(uri, **options), function, uri)
+
+
+@pytest.fixture
+def expose():
+    """Register a model until the test ends: with an exposure, or with the attributes of one."""
+    added = []
+
+    def add(model, exposure=None, **attributes):
+        made = exposure or type("Exposed", (mcp.ModelExposure,), attributes)
+        registry.register(model, made)
+        added.append(model)
+
+    yield add
+    for model in added:
+        registry.unregister(model)

@@ -10,8 +10,6 @@ from django.contrib import admin
 from django.contrib.auth.models import Group
 from django.utils import timezone
 
-import mcp_django as mcp
-from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.models import ExposedTool, PersonalToken, ServerSettings, UserRestriction
 from tests.admin.looking import allow, decide, row_of, text_of
@@ -31,6 +29,7 @@ class Scene:
     monkeypatch: Any
     token_of: Any
     add_tool: Any
+    expose: Any
 
     def set(self, **settings):
         self.settings.MCP_DJANGO = {**self.settings.MCP_DJANGO, **settings}
@@ -50,15 +49,12 @@ class Scene:
         self.monkeypatch.setattr(order_admin, name, method, raising=False)
 
     def expose_ledger(self, **attributes):
-        fields = {"fields": ["id", "amount"], **attributes}
-        mcp.register(Ledger)(type("Private", (mcp.ModelExposure,), fields))
+        self.expose(Ledger, fields=["id", "amount"], **attributes)
 
 
 @pytest.fixture
-def scene(bob, looker, settings, monkeypatch, token_of, add_tool):
-    yield Scene(bob, looker, settings, monkeypatch, token_of, add_tool)
-    if registry.is_registered(Ledger):
-        registry.unregister(Ledger)
+def scene(bob, looker, settings, monkeypatch, token_of, add_tool, expose):
+    return Scene(bob, looker, settings, monkeypatch, token_of, add_tool, expose)
 
 
 def is_not_bob(request):
@@ -171,7 +167,7 @@ REASONS = [
     (
         lambda s: s.expose_ledger(has_view_permission=not_for_bob),
         "shop.ledger",
-        "The rules of Private refuse this user.",
+        "The rules of Exposed refuse this user.",
     ),
     (lambda s: s.expose_ledger(level=Level.HIDDEN), "shop.ledger", "Code hides it."),
     (lambda s: s.token_of(models=["shop.order"]), "shop.customer", "is held to other models."),

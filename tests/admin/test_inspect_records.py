@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from django.contrib import admin
 
-import mcp_django as mcp
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from tests.admin.looking import allow, decide, many_models, row_of, text_of
@@ -13,20 +12,6 @@ from tests.library.models import Author, Book
 from tests.shop.models import Customer, Ledger, Order
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def expose():
-    """Register models until the test ends."""
-    added = []
-
-    def add(model, **attributes):
-        mcp.register(model)(type("Exposed", (mcp.ModelExposure,), attributes))
-        added.append(model)
-
-    yield add
-    for model in added:
-        registry.unregister(model)
 
 
 # Fields and records

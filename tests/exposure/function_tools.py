@@ -32,6 +32,16 @@ def tool_of(function: Callable[..., Any], **options: Any) -> FunctionTool:
     return cast(FunctionTool, made)
 
 
+def giving(value: Any, **options: Any) -> FunctionTool:
+    """A tool that returns this, or what this returns when it is called."""
+
+    def give(request: HttpRequest) -> Any:
+        """Give something."""
+        return value() if callable(value) else value
+
+    return tool_of(give, **options)
+
+
 def request_by(user: Any = None) -> HttpRequest:
     request = HttpRequest()
     request.user = AnonymousUser() if user is None else user

@@ -9,7 +9,6 @@ from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, HttpResponseRedirect
 
 import mcp_django as mcp
-from mcp_django.exposure.registry import registry
 from mcp_django.testing import Client
 from tests.clients import CheckedClient
 from tests.depot.admin import ParcelAdmin
@@ -170,17 +169,13 @@ class EveryVan(mcp.ModelExposure):
 
 
 @pytest.mark.parametrize("is_shown", [False, True], ids=["hidden", "shown by its exposure"])
-def test_a_button_reaches_no_record_that_the_admin_hides(depot, make_client, is_shown):
+def test_a_button_reaches_no_record_that_the_admin_hides(depot, make_client, expose, is_shown):
     client = make_client("view_van", "change_van")
     van = Van.objects.create(plate="SECRET")
     if is_shown:
-        registry.register(Van, EveryVan)
+        expose(Van, EveryVan)
 
-    try:
-        text = client.refusal("depot_van_drive", pk=van.pk)
-    finally:
-        if is_shown:
-            registry.unregister(Van)
+    text = client.refusal("depot_van_drive", pk=van.pk)
 
     van.refresh_from_db()
     assert text.startswith(f"Not found: {van.pk}. Nothing was done.")

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
-from django.http import HttpRequest
 from django.utils.translation import gettext_lazy as _
 from rest_framework import exceptions, serializers
 
@@ -21,6 +20,7 @@ from tests.exposure.function_tools import (
     call,
     context_of,
     data_of,
+    giving,
     refusal,
     rights_of,
     text_of,
@@ -323,14 +323,6 @@ class OrderView(serializers.ModelSerializer):
 
     def get_label(self, order: Order) -> str:
         return f"Order {order.number}"
-
-
-def giving(value, **options):
-    def give(request: HttpRequest) -> Any:
-        """Give something."""
-        return value() if callable(value) else value
-
-    return tool_of(give, **options)
 
 
 @pytest.fixture

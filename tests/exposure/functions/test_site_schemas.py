@@ -17,7 +17,7 @@ import mcp_django as mcp
 from mcp_django.exposure.functions.site_schemas import DIALECT, RawSchema, example_of, never_fetch
 from mcp_django.protocol.revisions import Revision
 from tests.clients import CheckedClient
-from tests.exposure.function_tools import accepts, call, data_of, refusal, text_of, tool_of
+from tests.exposure.function_tools import accepts, call, data_of, giving, refusal, text_of, tool_of
 from tests.spec import requirement
 
 
@@ -467,14 +467,6 @@ TOTAL = {
     "properties": {"total": {"type": "string"}, "when": {"format": "date"}},
     "required": ["total"],
 }
-
-
-def giving(value, **options):
-    def give() -> Any:
-        """Give something."""
-        return value
-
-    return tool_of(give, **options)
 
 
 @pytest.mark.parametrize(

@@ -139,24 +139,18 @@ def test_a_declared_form_that_fails_is_left_out(boss, monkeypatch, caplog):
 
 
 def test_a_model_that_decides_itself_has_the_actions_of_its_admin_if_it_has_one(
-    boss, depot, make_user
+    boss, depot, make_user, expose
 ):
-    class Mine(ModelExposure):
-        fields = ["id", "name"]
-        actions = ["rename"]
+    expose(
+        Driver,
+        fields=["id", "name"],
+        actions=["rename"],
+        has_view_permission=lambda self, request, obj=None: True,
+    )
+    outside = Client(user=make_user("customer", "change_driver"))
 
-        def has_view_permission(self, request, obj=None):
-            return True
-
-    registry.register(Driver, Mine)
-    try:
-        in_the_admin = names(boss)
-        outside = names(Client(user=make_user("customer", "change_driver")))
-    finally:
-        registry.unregister(Driver)
-
-    assert "depot_driver_rename" in in_the_admin
-    assert "depot_driver_rename" not in outside
+    assert "depot_driver_rename" in names(boss)
+    assert "depot_driver_rename" not in names(outside)
 
 
 def test_an_action_that_only_the_request_brings_is_found_by_its_name(boss, monkeypatch):
