@@ -166,9 +166,7 @@ def test_a_script_name_stands_before_the_path(settings):
 
     assert of_view == of_application == "https://example.com/shop/mcp"
     resource._routed.clear()
-    settings.ROOT_URLCONF = type(
-        "NoEndpoint", (), {"urlpatterns": [path("admin/", admin.site.urls)]}
-    )
+    settings.ROOT_URLCONF = WithoutEndpoint
     assert resource.endpoint_path() == "/mcp"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from mcp_django.exposure.prompts.contents import Body, Contents, compile_contents, parse_contents
+from mcp_django.exposure.prompts.contents import Contents, parse_contents
 from mcp_django.exposure.prompts.stored import add_version
 from mcp_django.models import PromptTemplate
 
@@ -16,10 +16,6 @@ def contents_of(*messages: Any, arguments: Any = ()) -> Contents:
     """Contents of these messages; a text alone is one of the user."""
     made = [one if isinstance(one, dict) else {"text": one} for one in messages]
     return parse_contents(list(arguments), made)
-
-
-def body_of(*messages: Any, arguments: Any = ()) -> Body:
-    return compile_contents(contents_of(*messages, arguments=arguments))
 
 
 def make_prompt(name: str, *messages: Any, arguments: Any = (), **fields: Any) -> PromptTemplate:
