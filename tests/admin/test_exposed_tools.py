@@ -306,23 +306,6 @@ def test_a_prompt_has_the_words_of_staff_and_does_not_exist_when_it_is_switched_
 
 
 @of_hello
-def test_a_prompt_for_a_group_exists_for_its_members_and_for_nobody_without_it(
-    browser, client, staff
-):
-    group = Group.objects.create(name="clerks")
-    save(browser, PAGE_OF_HELLO, groups=[group.pk])
-    before = names(client)
-    staff.groups.add(group)
-    meanwhile = names(client)
-
-    group.delete()
-
-    assert "hello" in meanwhile - before
-    assert "hello" not in names(client)
-    assert ExposedPrompt.objects.get(name="hello").enabled is False
-
-
-@of_hello
 def test_a_stored_prompt_of_the_same_name_decides_for_itself(client):
     make_prompt("late", "Hi.")
     ExposedPrompt.objects.create(name="late", enabled=False)

@@ -220,13 +220,7 @@ def test_a_prompt_that_says_nothing_or_too_much_is_refused(text, arguments, sent
         (FULL, rights_of(user(permissions=["shop.view_order"])), True),
         (FULL, rights_of(user(permissions=["shop.view_order"]), scopes=()), False),
         (FULL, rights_of(user()), False),
-        (
-            FULL,
-            rights_of(user(permissions=["shop.view_order"]), models=frozenset({"shop.memo"})),
-            False,
-        ),
         ("x", rights_of(user()), True),
-        ("x", rights_of(user(is_staff=False)), False),
     ],
 )
 def test_who_knows_of_a_file(source, rights, exists):

@@ -21,7 +21,13 @@ from mcp_django.exposure.prompts.stored import (
 )
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
-from mcp_django.models import ExposedModel, ExposedTool, PromptTemplate, PromptVersion
+from mcp_django.models import (
+    ExposedModel,
+    ExposedPrompt,
+    ExposedTool,
+    PromptTemplate,
+    PromptVersion,
+)
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
 from tests.databases import failing_for
@@ -283,24 +289,30 @@ def test_users_without_groups_get_what_is_for_everybody():
         assert not found["apple"].exists_for(rights)
 
 
-def test_what_is_for_deleted_groups_only_is_closed_and_not_everybodys(client):
+def test_what_is_for_deleted_groups_only_is_closed_and_not_everybodys(client, staff):
     support, sales = (Group.objects.create(name=name) for name in ("Support", "Sales"))
     make_prompt("one", "Hi", groups=[support])
     both = make_prompt("both", "Hi", groups=[support, sales])
     make_prompt("open", "Hi")
     model = ExposedModel.objects.create(label="shop.order")
     tool = ExposedTool.objects.create(name="echo")
-    for row in (model, tool):
+    # Of a file.
+    prompt = ExposedPrompt.objects.create(name="shop_greeting")
+    for row in (model, tool, prompt):
         row.groups.add(support)
+    of_others = names(client)
+    staff.groups.add(support)
+    of_members = names(client)
 
     support.delete()
 
-    for row in (both, model, tool):
+    for row in (both, model, tool, prompt):
         row.refresh_from_db()
-    assert names(client) == ["shop_greeting", "open"]
+    assert of_others == names(client) == ["open"]
+    assert of_members == ["shop_greeting", "both", "one", "open"]
     assert not PromptTemplate.objects.get(name="one").enabled
     assert (both.enabled, list(both.groups.all())) == (True, [sales])
-    assert (model.level, tool.enabled) == (Level.HIDDEN, False)
+    assert (model.level, tool.enabled, prompt.enabled) == (Level.HIDDEN, False, False)
 
 
 # Arguments

@@ -41,23 +41,18 @@ def test_a_tool_that_is_switched_off_does_not_exist_until_that_is_taken_back(cli
     assert definition(client, name) is not None
 
 
-def test_a_tool_for_a_group_exists_for_its_members_only(client, staff):
-    group = Group.objects.create(name="talkers")
-    decide("echo").groups.add(group)
+def test_a_tool_for_a_group_exists_for_its_members_only_if_it_would_without(
+    client, staff, make_user
+):
+    group, outsider = Group.objects.create(name="talkers"), make_user("outsider")
+    decide("echo", enabled=True).groups.add(group)
     before = definition(client, "echo")
 
-    staff.groups.add(group)
+    for user in (staff, outsider):
+        user.groups.add(group)
 
     assert before is None
     assert definition(client, "echo") is not None
-
-
-def test_a_group_gives_no_right_that_the_tool_itself_refuses(make_user):
-    outsider = make_user("outsider")
-    group = Group.objects.create(name="talkers")
-    outsider.groups.add(group)
-    decide("echo", enabled=True).groups.add(group)
-
     assert definition(CheckedClient(user=outsider), "echo") is None
 
 
