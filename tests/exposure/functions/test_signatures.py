@@ -117,28 +117,21 @@ def test_every_type_has_a_schema_and_an_example_that_both_sides_accept(annotatio
     assert not accepts(schema, {})
 
 
-def test_titles_that_repeat_a_name_are_left_out_and_others_stay():
-    titled = Annotated[int, msgspec.Meta(title="How many")]
-
-    schema = input_schema({"line": Line, "count": titled}, defaults={}, descriptions={})
-
-    assert "title" not in schema
-    assert "title" not in schema["$defs"]["Line"]
-    assert schema["$defs"]["Line"]["description"] == "One line of an order."
-    assert schema["properties"]["count"]["title"] == "How many"
-
-
-def test_descriptions_stand_at_their_arguments_and_those_in_the_annotation_win():
-    described = Annotated[int, msgspec.Meta(description="From the annotation.")]
+def test_titles_that_repeat_a_name_are_left_out_and_descriptions_in_the_annotation_win():
+    told = Annotated[int, msgspec.Meta(title="How many", description="From the annotation.")]
 
     schema = input_schema(
-        {"a": int, "b": described, "c": Line},
+        {"a": int, "b": told, "c": Line},
         defaults={},
         descriptions={"a": "A.", "b": "B.", "c": "C.", "unknown": "U.", "empty": ""},
     )
 
     texts = {name: one["description"] for name, one in schema["properties"].items()}
     assert texts == {"a": "A.", "b": "From the annotation.", "c": "C."}
+    assert schema["$defs"]["Line"]["description"] == "One line of an order."
+    assert "title" not in schema
+    assert "title" not in schema["$defs"]["Line"]
+    assert schema["properties"]["b"]["title"] == "How many"
 
 
 @pytest.mark.parametrize(
