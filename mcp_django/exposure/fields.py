@@ -299,7 +299,7 @@ def integer(value: Any, *, low: int, high: int) -> int:
 
 
 def whole_number(value: Any) -> int:
-    if isinstance(value, str) and INTEGER.match(value):
+    if isinstance(value, str) and INTEGER.match(value.strip()):
         value = int(value)
     if isinstance(value, float) and math.isfinite(value) and value.is_integer():
         value = int(value)

@@ -161,6 +161,18 @@ def test_related_records_are_found_by_text_and_several_are_told_apart(client, th
     assert "str of" not in answer.text
 
 
+@pytest.mark.parametrize("written", ["{}", " {}", "{}\n", "0{}"])
+def test_a_key_is_that_key_however_it_is_written_and_no_text_to_find(written, client, thing, tags):
+    blue = tags[1]
+    Tag.objects.create(name=f"number {blue.pk}")
+
+    answer = update(client, thing, tag=written.format(blue.pk))
+
+    assert not answer.is_error, answer.text
+    thing.refresh_from_db()
+    assert thing.tag == blue
+
+
 REFUSED = [
     {"state": "nope"},
     {"state": None},
