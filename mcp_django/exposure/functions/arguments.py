@@ -31,8 +31,9 @@ from mcp_django.protocol.jsonrpc import has_too_many_values
 
 LONGEST_SHOWN = 60
 LONGEST_EXAMPLE = 400
-#: The range of a float. To write out a number beyond it costs memory and time, or fails.
-MOST_DIGITS = 308
+#: The range of a float, whose least is 5e-324. To write out a number beyond it costs memory and
+#: time, or fails.
+MOST_DIGITS = 324
 MOST_BITS = 1024
 PLACE = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`$")
 # Apart from ValidationError, which is a ValueError: unhashable members of sets, and numbers and

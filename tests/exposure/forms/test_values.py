@@ -147,6 +147,7 @@ def test_what_would_be_taken_for_something_else_is_refused(name, value, words):
         (forms.IntegerField(localize=True), 1e3, 1000),
         (forms.DecimalField(localize=True), "1234.125", Decimal("1234.125")),
         (forms.FloatField(localize=True), 0.1, 0.1),
+        (forms.FloatField(), 5e-324, 5e-324),
         (forms.DateField(input_formats=["%d.%m.%Y"]), "2026-01-31", date(2026, 1, 31)),
         (forms.DateField(widget=forms.SelectDateWidget(years=[2026])), "2027-01-01",
          date(2027, 1, 1)),
