@@ -130,18 +130,21 @@ bench-streams: $(VENV)/dev.stamp
 faults: $(VENV)/gate.stamp
 	GATE=$(GATE) $(BIN)/python -m tests.faults.plant $(ROOMS)
 
-# make fuzz             malformed messages, and pairs of databases that differ in what is hidden
-# make fuzz SEED=2      with another seed; MESSAGES=, PAIRS= and JOBS= as well
+# make fuzz             malformed messages, pairs of databases that differ in what is hidden, and
+#                       writes that a person makes in the admin as well
+# make fuzz SEED=2      with another seed; MESSAGES=, PAIRS=, WRITES= and JOBS= as well
 
 SEED ?= 1
 MESSAGES ?= 500000
 PAIRS ?= 20000
+WRITES ?= 20000
 JOBS ?= 2
 
 .PHONY: fuzz
 fuzz: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.fuzz.messages --count $(MESSAGES) --seed $(SEED) --jobs $(JOBS)
 	$(BIN)/python -m tests.fuzz.pairs --count $(PAIRS) --seed $(SEED) --jobs $(JOBS)
+	$(BIN)/python -m tests.fuzz.writes --count $(WRITES) --seed $(SEED) --jobs $(JOBS)
 
 # make leaks            each question of tests/leaks, of which the suite draws a part
 

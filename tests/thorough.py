@@ -78,7 +78,7 @@ PARTS = [
     ),
     Part("conformance", ["make", "conformance"]),
     Part("faults", ["make", "faults"]),
-    Part("fuzz", ["make", "fuzz", "MESSAGES=20000", "PAIRS=400"]),
+    Part("fuzz", ["make", "fuzz", "MESSAGES=20000", "PAIRS=400", "WRITES=400"]),
     Part("leaks", ["make", "leaks"]),
     Part("lowest", tox("lowest")),
     Part("newest", tox("newest")),

@@ -6,7 +6,18 @@ from django import forms
 from django.contrib import admin
 from django.shortcuts import render
 
-from tests.fuzz.models import Customer, Label, Line, Memo, Order, Payment, Review, Vault
+from tests.fuzz.models import (
+    Customer,
+    Label,
+    Line,
+    Memo,
+    Order,
+    Parcel,
+    Payment,
+    Review,
+    Stamp,
+    Vault,
+)
 
 site = admin.AdminSite(name="fuzz")
 
@@ -107,4 +118,29 @@ class MemoAdmin(admin.ModelAdmin):
     fields = ["order", "text"]
 
 
-site.register(Vault)
+class ParcelForm(forms.ModelForm):
+    def clean(self):
+        values = super().clean()
+        if values.get("is_fragile") and values.get("kind") == "bag":
+            self.add_error("kind", "Not in a bag.")
+        if values.get("email") and not values.get("owners"):
+            raise forms.ValidationError("Whose address is it?")
+        return values
+
+
+class StampInline(admin.TabularInline):
+    model = Stamp
+    extra = 0
+
+
+@admin.register(Parcel, site=site)
+class ParcelAdmin(admin.ModelAdmin):
+    form = ParcelForm
+    inlines = [StampInline]
+    radio_fields = {"kind": admin.HORIZONTAL}
+    raw_id_fields = ["payer"]
+    autocomplete_fields = ["owners"]
+    filter_horizontal = ["labels"]
+
+
+site.register([Stamp, Vault])

@@ -11,7 +11,7 @@ from django.http import Http404, HttpRequest
 import mcp_django as mcp
 from mcp_django.exposure.registry import registry
 from tests.fuzz.admin import sees_hidden, site
-from tests.fuzz.models import Customer, Label, Line, Memo, Order, Payment, Review
+from tests.fuzz.models import Customer, Label, Line, Memo, Order, Parcel, Payment, Review, Stamp
 from tests.library.rights import EXPOSED as LIBRARY
 from tests.workshop.exposed import EXPOSED as WORKSHOP
 
@@ -41,6 +41,8 @@ EXPOSED: dict[Any, dict[str, Any]] = {
     Line: {"fields": ["id", "order", "sku", "amount"], "label_fields": ["sku"]},
     Payment: {"fields": ["id", "order", "amount"]},
     Review: {"fields": ["id", "order", "text"]},
+    Parcel: {"fields": [one.name for one in Parcel._meta.fields]},
+    Stamp: {"fields": ["id", "parcel", "face", "value", "printed_on", "is_used"]},
 }
 for model, attributes in {**EXPOSED, **WORKSHOP, **LIBRARY}.items():
     mcp.register(model, **{"level": mcp.Level.WRITE, **attributes})

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from django.core import validators
+from django.core.exceptions import ValidationError
 from django.db import models
+
+from tests.workshop.models import AddressField
 
 
 class Hideable(models.Model):
@@ -108,3 +112,75 @@ class Vault(models.Model):
 
     def __str__(self):
         return self.text
+
+
+class Parcel(models.Model):
+    """Every kind of column that a form writes, and rules over several. Nothing of it is hidden."""
+
+    title = models.CharField(
+        max_length=30, validators=[validators.RegexValidator("#", inverse_match=True)]
+    )
+    code = models.SlugField(unique=True)
+    note = models.TextField(blank=True)
+    remark = models.CharField(max_length=10, null=True, blank=True)
+    count = models.PositiveSmallIntegerField(validators=[validators.MinValueValidator(3)])
+    big = models.BigIntegerField(null=True, blank=True)
+    price = models.DecimalField(max_digits=8, decimal_places=2, default=0)
+    weight = models.FloatField(
+        null=True, blank=True, validators=[validators.MaxValueValidator(1e9)]
+    )
+    is_fragile = models.BooleanField(default=False)
+    is_insured = models.BooleanField(null=True, blank=True)
+    kind = models.CharField(max_length=4, choices=[("box", "Box"), ("bag", "Bag")], blank=True)
+    size = models.IntegerField(choices=[(1, "Small"), (2, "Large")], null=True, blank=True)
+    slot = models.IntegerField(choices=[(1, "One"), (2, "Two"), (3, "Three")], default=1)
+    sent_on = models.DateField(null=True, blank=True)
+    sent_at = models.DateTimeField(null=True, blank=True)
+    due_at = models.DateTimeField()
+    opens = models.TimeField(null=True, blank=True)
+    took = models.DurationField(null=True, blank=True)
+    reference = models.UUIDField(null=True, blank=True)
+    data = models.JSONField(default=dict, blank=True)
+    extra = models.JSONField(null=True, blank=True)
+    email = models.EmailField(blank=True)
+    url = AddressField(blank=True)
+    ip = models.GenericIPAddressField(null=True, blank=True)
+    label = models.ForeignKey(Label, models.CASCADE, related_name="+")
+    payer = models.ForeignKey(Customer, models.SET_NULL, related_name="+", null=True, blank=True)
+    twin = models.OneToOneField("self", models.SET_NULL, null=True, blank=True)
+    labels = models.ManyToManyField(Label, related_name="+", blank=True)
+    owners = models.ManyToManyField(Customer, related_name="+")
+
+    class Meta:
+        unique_together = [("label", "slot")]
+        constraints = [
+            models.CheckConstraint(
+                condition=models.Q(price__lte=5000) | models.Q(count__lte=50),
+                name="fuzz_price_or_count",
+            )
+        ]
+
+    def __str__(self):
+        return self.title
+
+    def clean(self):
+        if self.title == self.note:
+            raise ValidationError({"note": "Say more than the title."})
+        if self.sent_on and self.sent_at and self.sent_on > self.sent_at.date():
+            raise ValidationError("It was sent before.")
+
+
+class Stamp(models.Model):
+    """A row in the form of a parcel."""
+
+    parcel = models.ForeignKey(Parcel, models.CASCADE, related_name="stamps")
+    face = models.CharField(max_length=10)
+    value = models.DecimalField(max_digits=5, decimal_places=2, default=1)
+    printed_on = models.DateField(null=True, blank=True)
+    is_used = models.BooleanField(default=True)
+
+    class Meta:
+        unique_together = [("parcel", "face")]
+
+    def __str__(self):
+        return self.face

@@ -1,4 +1,4 @@
-"""The options and the processes of both searches."""
+"""The options and the processes of the searches."""
 
 from __future__ import annotations
 

@@ -11,6 +11,8 @@ from tests.settings import *  # noqa: F403
 INSTALLED_APPS = [*INSTALLED_APPS, "tests.fuzz"]  # noqa: F405
 ROOT_URLCONF = "tests.fuzz.urls"
 MEDIA_ROOT = Path(gettempdir()) / f"mcp_django_fuzz_{os.getpid()}"
+# Some times of day come twice here, and some never.
+TIME_ZONE = "Europe/Berlin"
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 MCP_DJANGO = {
     **MCP_DJANGO,  # noqa: F405
