@@ -18,6 +18,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from datetime import time
 from decimal import Decimal, InvalidOperation
 from random import Random
 from typing import Any
@@ -264,7 +265,7 @@ class Filling:
             case "day":
                 text = self.iso(dateparse.parse_date, text)
             case "time":
-                text = self.iso(dateparse.parse_time, text)
+                text = self.iso(time.fromisoformat, text)
             case "moment":
                 day, _, clock = self.iso(parse_local, text).partition(" ")
                 return {f"{html}_0": [day], f"{html}_1": [clock]}

@@ -203,6 +203,8 @@ REFUSED = [
     {"at": "9999-12-31T23:59:59-23:00"},
     {"at": None, "made_at": None},
     {"clock": "25:00"},
+    {"clock": "10:00+02:00"},
+    {"clock": "10:00Z"},
     {"span": "long"},
     {"address": "x"},
     {"mail": "x"},

@@ -98,13 +98,21 @@ def instant(text: str) -> datetime | None:
     return found
 
 
+def time_of_day(text: str) -> time | None:
+    """A time of day. It has no offset: Django would drop one without a word."""
+    with suppress(ValueError):
+        if time.fromisoformat(text).tzinfo is not None:
+            return None
+    return parse_time(text)
+
+
 PARSERS: tuple[tuple[type[fields.Field], Callable[[Any], Any]], ...] = (
     (fields.NullBooleanField, boolean),
     (fields.IntegerField, number),
     (fields.SplitDateTimeField, by(instant, "a time such as 2026-01-31T14:30:00+00:00")),
     (fields.DateTimeField, by(instant, "a time such as 2026-01-31T14:30:00+00:00")),
     (fields.DateField, by(parse_date, "a day such as 2026-01-31")),
-    (fields.TimeField, by(parse_time, "a time of day such as 14:30:00")),
+    (fields.TimeField, by(time_of_day, "a time of day such as 14:30:00")),
     (fields.DurationField, by(parse_duration, "a duration such as P1DT2H30M")),
 )
 #: What forms compare by its value, so that it can be checked whether they understood it.
