@@ -144,17 +144,17 @@ def test_no_module_of_the_package_is_longer_than_700_lines():
 #: only where another one goes down by as much: a feature pays with a deletion.
 BUDGET = {
     ("protocol",): 2_000,
-    ("exposure",): 4_504,
-    ("exposure/query",): 5_512,
-    ("exposure/admin_bridge", "exposure/forms"): 5_714,
+    ("exposure",): 4_657,
+    ("exposure/query",): 5_521,
+    ("exposure/admin_bridge", "exposure/forms"): 5_737,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
-    ): 6_997,
+    ): 7_012,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_300,
-    ("stores", "transports"): 8_914,
-    ("admin",): 4_293,
-    ("", "templating", "testing", "management", "templatetags"): 3_723,
-    ("oauth",): 1_829,
+    ("stores", "transports"): 8_692,
+    ("admin",): 4_286,
+    ("", "templating", "testing", "management", "templatetags"): 3_747,
+    ("oauth",): 1_822,
 }
 
 

@@ -111,19 +111,19 @@ def deadline(connection: Any, seconds: float) -> Iterator[None]:
     if connection.vendor == "postgresql" and not connection.in_atomic_block:
         # A pooler may give the session to somebody else between two transactions.
         with transaction.atomic(using=connection.alias):
-            execute(connection, statement, [int(seconds * second)])
+            run_statement(connection, statement, [int(seconds * second)])
             yield
         return
-    execute(connection, statement, [seconds * second])
+    run_statement(connection, statement, [seconds * second])
     try:
         yield
     finally:
         # A transaction that failed takes the setting back itself, and lets nothing else run.
         with suppress(Error):
-            execute(connection, reset)
+            run_statement(connection, reset)
 
 
-def execute(connection: Any, statement: str, parameters: Sequence[float] = ()) -> None:
+def run_statement(connection: Any, statement: str, parameters: Sequence[float] = ()) -> None:
     """Run a statement that is not a query of the project: by a cursor of the driver."""
     with connection.wrap_database_errors, connection.connection.cursor() as cursor:
         cursor.execute(statement, parameters or None)
