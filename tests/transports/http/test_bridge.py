@@ -231,12 +231,13 @@ def test_addresses_of_the_site_and_of_the_endpoint_can_be_made_in_middleware_and
     assert seen == [[f"{prefix}/admin/", f"{prefix}/assist"]]
 
 
-def test_a_site_that_includes_the_endpoint_reverses_to_its_own_path(client, run, settings):
+def test_a_site_that_includes_the_endpoint_reverses_to_its_own_path(
+    staff, run, settings, application
+):
     settings.ROOT_URLCONF = "tests.urls"
-    client.path = "/elsewhere"
     run("Reversing", "Resolving")
 
-    post(client)
+    post(CheckedClient(user=staff, application=application, path="/assist"))
 
     assert seen == [["/admin/", "/mcp"], ENDPOINT]
 
