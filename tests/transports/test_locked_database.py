@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from functools import partial
 
 import pytest
 from django.db import transaction
@@ -25,17 +26,13 @@ def port(django_db_setup):
         yield port
 
 
-@pytest.fixture
-def connect(staff, port):
-    return lambda **options: SocketClient(port, user=staff, **options)
-
-
 def read(client):
     answer = client.call_tool("find_records", model="shop.order")
     assert not answer.is_error, answer.text
 
 
-def test_reads_are_answered_while_others_hold_the_locks_for_which_new_sessions_wait(connect):
+def test_reads_are_answered_while_others_hold_the_locks_for_which_new_sessions_wait(staff, port):
+    connect = partial(SocketClient, port, user=staff)
     readers = [connect(), connect(), connect(revision=LEGACY), connect(revision=LEGACY)]
     beginners = [connect(revision=LEGACY) for _ in range(4)]
     for reader in readers[2:]:

@@ -62,12 +62,6 @@ def application():
     return UnderDaphne()
 
 
-@pytest.fixture
-def stream(application):
-    """The request of the stream."""
-    return lambda: application.requests[0]
-
-
 async def called(session, text):
     """A call whose answer waits: its id."""
     waiting = stream_here(get_hub(), key_of(session.id))
@@ -81,10 +75,10 @@ async def called(session, text):
 
 
 async def test_an_answer_for_which_there_is_no_room_becomes_an_error_and_more_is_refused(
-    client, application, stream, monkeypatch
+    client, application, monkeypatch
 ):
     session = await HTTPSSEClient(client, application=application).begin()
-    stream().producers[0].pauseProducing()
+    application.requests[0].producers[0].pauseProducing()
     first = await called(session, "x" * 1000)
     waiting = stream_here(get_hub(), key_of(session.id))
     room = waiting.unsent + 500
@@ -94,7 +88,7 @@ async def test_an_answer_for_which_there_is_no_room_becomes_an_error_and_more_is
     most = waiting.unsent
     monkeypatch.setattr(http_sse, "MOST_UNSENT", 1000)
     refused = await session.post({**PINGING, "id": "more"})
-    stream().producers[0].resumeProducing()
+    application.requests[0].producers[0].resumeProducing()
 
     assert most < room
     assert (refused.status, refused.json["id"]) == (503, "more")
@@ -105,16 +99,16 @@ async def test_an_answer_for_which_there_is_no_room_becomes_an_error_and_more_is
     await session.leave()
 
 
-async def test_a_lost_connection_lets_go_of_what_waits(client, application, stream):
+async def test_a_lost_connection_lets_go_of_what_waits(client, application):
     session = await HTTPSSEClient(client, application=application).begin()
-    stream().producers[0].pauseProducing()
+    application.requests[0].producers[0].pauseProducing()
     await called(session, "x")
 
-    stream().lose()
+    application.requests[0].lose()
     await session.leave()
 
     assert stream_here(get_hub(), key_of(session.id)) is None
-    assert stream().producers == []
+    assert application.requests[0].producers == []
 
 
 async def test_a_server_that_ends_a_stream_waits_for_no_reader():

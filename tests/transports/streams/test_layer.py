@@ -19,7 +19,7 @@ from tests.changed import list_changed
 from tests.children import start
 from tests.spec import requirement
 from tests.transports.live_servers import Reader, Servers, free_port, wait_for
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.thorough
 
@@ -159,6 +159,17 @@ def test_what_could_not_be_sent_is_made_up_for_by_the_next_batch(
     ]
 
 
+def test_what_could_not_be_sent_is_made_up_for_without_another_batch(fake, publisher, monkeypatch):
+    monkeypatch.setattr(layer, "PAUSE", 0.01)
+    fake.is_gone = True
+    publisher(CHANGES)
+    fake.is_gone = False
+
+    wait_until(lambda: fake.sent)
+
+    assert decode(from_another(fake.sent[0])) == {EVERYTHING}
+
+
 @pytest_asyncio.fixture
 async def link(fake, monkeypatch):
     """A link that runs. It puts what it hears into a queue."""
@@ -279,6 +290,7 @@ class Redis:
 
     def __init__(self, folder):
         self.port, self.folder = free_port(), folder
+        self.start()
 
     def start(self):
         options = ["--port", str(self.port), "--bind", "127.0.0.1", "--save", ""]
@@ -294,7 +306,6 @@ class Redis:
 @pytest.fixture(scope="module")
 def redis(tmp_path_factory):
     server = Redis(tmp_path_factory.mktemp("redis"))
-    server.start()
     yield server
     server.kill()
 
