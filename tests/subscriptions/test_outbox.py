@@ -91,11 +91,12 @@ def test_what_has_no_collection_becomes_everything_but_for_what_processes_tell_e
         assert gathering.take() == {log}
 
     answers = {Change(topic=control_topic(ANSWER, str(number))) for number in range(11)}
-    gathering.add(answers)
-    gathering.add(Change(topic=f"shop://{number}") for number in range(11))
+    reports = {Change(topic=f"shop://reports/{year}") for year in range(11)}
 
-    assert gathering.take() == {EVERYTHING, *answers}
-    assert EVERYTHING.touches("shop://3")
+    for others in (set(), answers):
+        gathering.add(reports | others)
+        assert gathering.take() == {EVERYTHING, *others}
+    assert EVERYTHING.touches("shop://reports/3")
     assert EVERYTHING.touches(TOOLS)
     assert EVERYTHING.concerns(server="any", user="1")
 
