@@ -149,6 +149,7 @@ FAULTS: tuple[Fault, ...] = (
 QUERY = Room(
     tests=(
         "tests/exposure/test_fields.py",
+        "tests/exposure/test_options.py",
         "tests/exposure/test_uris.py",
         "tests/exposure/test_request_attributes.py",
         "tests/exposure/test_admin_sites.py",
