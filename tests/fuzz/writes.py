@@ -199,8 +199,9 @@ class Filling:
                 self.put({form.add_prefix("DELETE"): ["on"]})
                 self.rules.add("asks first")
             bound = formset.form(MultiValueDict(self.data), prefix=form.prefix)
-            if is_new and {*bound.changed_data} <= {formset.fk.name}:
-                self.rules.add("bare row")
+            with suppress(InvalidOperation):  # where "sNaN" is compared, the page fails as well
+                if is_new and {*bound.changed_data} <= {formset.fk.name}:
+                    self.rules.add("bare row")
         self.data[f"{formset.prefix}-TOTAL_FORMS"] = [str(total)]
 
     def fill_in(self, form: Any, name: str, value: Any) -> None:
