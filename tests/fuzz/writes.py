@@ -54,7 +54,6 @@ RULES = {
     "format": "Days and times are ISO 8601. A page takes those of its language as well.",
     "list": "A bare list for the set of a stored record would drop what is not in it.",
     "hidden": "Members of a model that the person may not view stay in a set.",
-    "asks first": "A person is asked about rows to delete before the form checks the rest.",
     "crash": "What the page fails on, as SQLite does on a long duration, is refused.",
 }
 EVERY = (*rows.EVERY, "parcel", "stamp")
@@ -197,7 +196,6 @@ class Filling:
                 self.fill_in(form, name, row[name])
             if row.get("delete"):
                 self.put({form.add_prefix("DELETE"): ["on"]})
-                self.rules.add("asks first")
             bound = formset.form(MultiValueDict(self.data), prefix=form.prefix)
             with suppress(InvalidOperation):  # where "sNaN" is compared, the page fails as well
                 if is_new and {*bound.changed_data} <= {formset.fk.name}:
@@ -389,7 +387,7 @@ class Comparison:
         unsure = {""} if "\\n" in json.dumps(arguments) else set()
         missing, more = by_person.errors - told - unsure, told - by_person.errors - unsure
         # What is no argument of any tool is told alone.
-        is_part = "more errors" in said or said.startswith("Argument ") or "asks first" in rules
+        is_part = "more errors" in said or said.startswith("Argument ")
         return ("fields" if more or (missing and not is_part) else ""), said
 
     def smallest(self, page: Page, arguments: dict[str, Any], kind: str) -> dict[str, Any]:

@@ -83,14 +83,22 @@ def test_a_change_without_deletions_asks_nobody(decliner, thing, parts, rows):
     assert not decliner.questions
 
 
-def test_nobody_is_asked_about_a_dry_run_or_a_row_that_is_not_there(decliner, thing, parts):
+def test_nobody_is_asked_about_a_dry_run_a_row_that_is_not_there_or_what_the_form_refuses(
+    decliner, thing, parts
+):
     decliner.data("update_record", **deletion(thing, parts[0], dry_run=True))
     missing = {"parts": [{"pk": 9999, "delete": True}]}
     refusal = decliner.refusal("update_record", **deletion(thing, inlines=missing))
+    wrong = decliner.refusal(
+        "update_record", **deletion(thing, parts[0], values={"title": "", "address": "1.2.3"})
+    )
 
     assert "There is no row with the key 9999." in refusal
     assert not decliner.questions
     assert thing.parts.count() == 3
+    assert "title: This field is required." in wrong
+    assert "address: Enter a valid IPv4 or IPv6 address." in wrong
+    assert thing.parts.count() == len(parts)
 
 
 @pytest.mark.thorough

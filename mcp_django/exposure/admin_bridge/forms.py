@@ -277,6 +277,10 @@ class Saved:
     messages: Sequence[CapturedMessage]
 
 
+class Accepted(ToolError):
+    """The form took what was sent, and nothing was saved yet."""
+
+
 class RecordForm:
     """The add form of a model, or the change form of one record, as this caller gets it.
 
@@ -444,24 +448,39 @@ class RecordForm:
             one.submit(post, inlines.get(one.prefix, []) if one.is_offered else [])
         return post
 
+    def check(self, values: Mapping[str, Any], inlines: Mapping[str, Any]) -> None:
+        """Raise ToolError as `save` would for what the form refuses. Nothing is saved."""
+
+        def accept(*args: Any) -> None:
+            raise Accepted
+
+        one_call = self._with_obj(copy(self.admin))
+        one_call.save_model = accept
+        with suppress(Accepted):
+            self._post(one_call, self.submitted(values, inlines), {})
+
     def save(self, values: Mapping[str, Any], inlines: Mapping[str, Any]) -> Saved:
         """Post them. Raises ToolError, with every field that is wrong, when nothing was saved."""
         post = self.submitted(values, inlines)
         one_call = self._with_obj(signed_copy(self.admin, self.context))
-        watch_forms(one_call, post)
         seen = watch_saving(one_call)
+        recorder = self._post(one_call, post, seen)
+        messages = without_reports(recorder.messages, plain_text(seen["obj"]))
+        changed = self._told_of(seen["changed"], post)
+        return Saved(obj=seen["obj"], changed=changed, messages=messages)
+
+    def _post(self, one_call: Any, post: SubmittedForm, seen: Mapping[str, Any]) -> Any:
+        """Send the form, and return what its page said. Raises ToolError unless `seen` fills."""
+        watch_forms(one_call, post)
         request, recorder = self._request(data=[*post.pairs, SAVE])
         with site_code(self.admin):
             response = self._view(one_call, request)
         if not seen:
             post.collect_errors(context_of(response))
             post.raise_errors()
-            raise ToolError(
-                " ".join(["Nothing was saved.", *(one.text for one in recorder.messages)])
-            )
-        messages = without_reports(recorder.messages, plain_text(seen["obj"]))
-        changed = self._told_of(seen["changed"], post)
-        return Saved(obj=seen["obj"], changed=changed, messages=messages)
+            said = [message.text for message in recorder.messages]
+            raise ToolError(" ".join(["Nothing was saved.", *said]))
+        return recorder
 
     def _told_of(
         self, changed: Mapping[str, Mapping[str, int] | None], post: SubmittedForm

@@ -399,7 +399,7 @@ def question_about(
     """
     form = open_form(context, rights, given)
     values, inlines = given.values or {}, given.inlines or {}
-    form.submitted(values, inlines).raise_errors()
+    form.check(values, inlines)
     model = rights.exposure(given.model).model
     kept = {
         prefix: [row for row in rows if not row.get("delete")] for prefix, rows in inlines.items()
