@@ -146,7 +146,7 @@ BUDGET = {
     ("protocol",): 2_000,
     ("exposure",): 4_657,
     ("exposure/query",): 5_521,
-    ("exposure/admin_bridge", "exposure/forms"): 5_737,
+    ("exposure/admin_bridge", "exposure/forms"): 5_756,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_012,
