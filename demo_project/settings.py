@@ -109,9 +109,15 @@ if not DEBUG:
     SESSION_COOKIE_SECURE = True
     CSRF_COOKIE_SECURE = True
 
-# The demo is one process, so there is nobody to link, and no proxy that could limit bodies.
+# The demo is one process: there is nobody to link, nor to share sessions with, and no proxy that
+# could limit bodies.
 # Programs on the own computer of a person listen at plain http addresses of its loopback.
-SILENCED_SYSTEM_CHECKS = ["mcp_django.W002", "mcp_django.W008", "oauth2_provider.W008"]
+SILENCED_SYSTEM_CHECKS = [
+    "mcp_django.W002",
+    "mcp_django.W008",
+    "mcp_django.W014",
+    "oauth2_provider.W008",
+]
 
 TODAY = clock.today()
 FIRST_DAY, LAST_DAY = clock.ends_of_schedule(TODAY)

@@ -32,7 +32,7 @@ from mcp_django.exposure.paths import Declaration
 from mcp_django.exposure.permissions import object_backends
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
-from mcp_django.stores.interface import make_store
+from mcp_django.stores.documents import is_shared, make_cache, missing_table
 from mcp_django.transports.http.middleware import (
     AUTHENTICATION,
     CALLER,
@@ -538,15 +538,30 @@ def check_view(**kwargs: Any) -> Iterator[CheckMessage]:
 
 
 @a_check()
-def check_store(**kwargs: Any) -> Iterator[CheckMessage]:
-    """E011. Asks nothing of the store."""
+def check_store(*, databases: Iterable[str] = (), **kwargs: Any) -> Iterator[CheckMessage]:
+    """E011, and W015 on migrate and on check --database."""
     try:
-        make_store()
+        table = missing_table(make_cache(), databases or ())
     except ImproperlyConfigured as error:
-        yield Error(
-            str(error),
-            hint='"STORE": "database", or "redis" with "STORE_URL": "redis://127.0.0.1:6379/1"',
-            id="mcp_django.E011",
+        yield Error(str(error), hint='"SESSION_CACHE": "default"', id="mcp_django.E011")
+        return
+    if table:
+        yield Warning(
+            f"The cache of sessions has no table {table!r} in the database.",
+            hint="python manage.py createcachetable",
+            id="mcp_django.W015",
+        )
+
+
+@a_check(deploy=True)
+def check_session_cache(**kwargs: Any) -> Iterator[CheckMessage]:
+    """W014, when a site is checked for deployment."""
+    if not check_store() and not is_shared(make_cache()):
+        yield Warning(
+            "What one process keeps of a session in SESSION_CACHE others do not read at once.",
+            hint="Name a cache in one Redis, or in a database with the same one for reads. "
+            "Silence this check if the site is one process.",
+            id="mcp_django.W014",
         )
 
 

@@ -94,11 +94,8 @@ class Config:
     #: that the server is busy.
     max_waiting: int = 200
 
-    #: Where the legacy era's sessions and streams are remembered: "database", "memory", "redis",
-    #: or the dotted path of a store.
-    store: str = "database"
-    #: Where Redis is, such as "redis://127.0.0.1:6379/1". For the store "redis".
-    store_url: str = ""
+    #: The alias in CACHES of the cache in which the legacy era's sessions and their streams are.
+    session_cache: str = "default"
     #: Seconds without a request after which a session is forgotten.
     session_idle: float = 1800.0
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from asgiref.sync import SyncToAsync
 from django.contrib.auth.models import Permission
+from django.core.cache import caches
 from django.db import connections
 from django.test import TransactionTestCase
 from django.urls import clear_script_prefix
@@ -23,6 +24,7 @@ from mcp_django.exposure.generation import generations
 from mcp_django.exposure.registry import registry
 from mcp_django.models import ExposedModel, ExposedPrompt, ExposedTool, ServerSettings
 from mcp_django.protocol.revisions import Revision
+from mcp_django.stores.interface import chosen
 from mcp_django.subscriptions.outbox import outbox
 from mcp_django.transports.calls.lanes import lanes, make_lane
 from tests import workers
@@ -125,6 +127,20 @@ def clock(monkeypatch):
     throttles.clear()
     generations.forget()
     return clock
+
+
+@pytest.fixture(autouse=True)
+def no_session_is_left():
+    """Sessions and streams of other tests, which a cache does not roll back, are over."""
+    caches["default"].clear()
+    chosen.forget()
+
+
+@pytest.fixture
+def shared_sessions(configure, transactional_db):
+    """Sessions are in a cache that other processes share: in a table of the database."""
+    caches["database"].clear()
+    configure(SESSION_CACHE="database")
 
 
 @pytest.fixture(autouse=True)

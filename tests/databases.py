@@ -62,6 +62,28 @@ def mariadb(name: str, own: str) -> dict[str, Any]:
 KINDS = {"sqlite": sqlite, "postgresql": postgresql, "mariadb": mariadb}
 
 
+def caches() -> dict[str, Any]:
+    """CACHES, with one of each kind in which sessions may be. Big enough for any test."""
+    host = os.environ.get("MCP_TEST_REDIS_HOST", "127.0.0.1")
+    port = os.environ.get("MCP_TEST_REDIS_PORT", "6379")
+    backends = "django.core.cache.backends"
+    big = {"MAX_ENTRIES": 100_000}
+    return {
+        "default": {"BACKEND": f"{backends}.locmem.LocMemCache", "OPTIONS": big},
+        "database": {
+            "BACKEND": f"{backends}.db.DatabaseCache",
+            "LOCATION": "mcp_cache",
+            "OPTIONS": big,
+        },
+        "redis": {
+            "BACKEND": f"{backends}.redis.RedisCache",
+            "LOCATION": f"redis://{host}:{port}/9",
+            # Other runs may have the same Redis.
+            "KEY_PREFIX": f"test_{os.getpid()}",
+        },
+    }
+
+
 def failing_for(table: str, error: Exception) -> AbstractContextManager[None]:
     """While the statements of the default database that have this text in them fail."""
     # Not at the top: settings import this module.

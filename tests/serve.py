@@ -17,6 +17,7 @@ site.DATABASES["default"]["NAME"] = os.environ["SERVED_DATABASE"]
 site.MCP_DJANGO = {
     **getattr(site, "MCP_DJANGO", {}),
     "AUDIT": os.environ["SERVED_AUDIT"] == "yes",
+    "SESSION_CACHE": os.environ["SERVED_CACHE"],
 }
 
 from mcp_django.asgi import get_mcp_application  # noqa: E402  as in anybody's asgi.py

@@ -39,7 +39,7 @@ class SocketClient(CheckedClient):
 
 
 @contextmanager
-def served(interface: str, *, audit: bool = True) -> Iterator[int]:
+def served(interface: str, *, audit: bool = True, session_cache: str = "default") -> Iterator[int]:
     """Its port. Over ASGI or WSGI, with the settings of the test and its database.
 
     Records of calls are written later: perhaps when the database was emptied for another test.
@@ -48,6 +48,7 @@ def served(interface: str, *, audit: bool = True) -> Iterator[int]:
         "DJANGO_SETTINGS_MODULE": settings.SETTINGS_MODULE,
         "SERVED_DATABASE": str(connection.settings_dict["NAME"]),
         "SERVED_AUDIT": "yes" if audit else "no",
+        "SERVED_CACHE": session_cache,
     }
     with live_server(interface, module="tests.serve", **environ) as (_, port):
         yield port

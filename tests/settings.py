@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from importlib.util import find_spec
 
-from tests.databases import database
+from tests.databases import caches, database
 
 SECRET_KEY = "not-a-secret"
 DEBUG = False
@@ -53,6 +53,7 @@ TEMPLATES = [
     }
 ]
 DATABASES = {"default": database()}
+CACHES = caches()
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 TIME_ZONE = "UTC"

@@ -9,13 +9,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 from textwrap import dedent
-from typing import get_args, get_type_hints
 
 import pytest
 
 import mcp_django
 import mcp_django.protocol
-from mcp_django import stores
 from tests.waiting import LONG_PATIENCE
 
 PACKAGE = Path(mcp_django.__file__).parent
@@ -51,9 +49,8 @@ def test_the_protocol_imports_neither_django_nor_channels_nor_asgiref():
     assert imported_by(*PROTOCOL) == []
 
 
-@pytest.mark.parametrize("package", ["mcp_django", "mcp_django.stores"])
-def test_importing_the_package_imports_no_django(package):
-    assert imported_by(package) == []
+def test_importing_the_package_imports_no_django():
+    assert imported_by("mcp_django") == []
 
 
 def test_what_looks_for_django_finds_it():
@@ -87,11 +84,10 @@ def test_the_public_names_are_what_type_checkers_see():
     assert seen == set(mcp_django.__all__)
 
 
-@pytest.mark.parametrize("package", [mcp_django, stores])
-def test_a_directory_of_the_package_lists_the_public_names_and_no_private_ones(package):
-    listed = dir(package)
+def test_a_directory_of_the_package_lists_the_public_names_and_no_private_ones():
+    listed = dir(mcp_django)
 
-    assert {name for name in listed if not name.startswith("_")} == set(package.__all__)
+    assert {name for name in listed if not name.startswith("_")} == set(mcp_django.__all__)
     assert {"__all__", "__doc__", "__file__", "__name__"} <= set(listed)
 
 
@@ -99,29 +95,9 @@ def test_the_package_lists_its_version():
     assert "__version__" in dir(mcp_django)
 
 
-@pytest.mark.parametrize("name", stores.__all__)
-def test_a_public_name_of_stores_is_the_object_of_its_interface(name):
-    assert getattr(stores, name) is getattr(sys.modules["mcp_django.stores.interface"], name)
-
-
-def test_the_public_names_of_stores_are_those_that_its_methods_take_and_return():
-    hints = [get_type_hints(method) for method in vars(stores.Store).values() if callable(method)]
-    types = {part for hint in hints for part in hint.values()}
-    named = {
-        part.__name__
-        for whole in types
-        for part in (whole, *get_args(whole))
-        if getattr(part, "__module__", "") == "mcp_django.stores.interface"
-    }
-
-    assert named | {"Event", "Store", "StoreFull"} == set(stores.__all__)
-
-
 def test_any_other_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
         mcp_django.nothing  # noqa: B018
-    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
-        stores.nothing  # noqa: B018
 
 
 def modules():

@@ -13,6 +13,7 @@ from mcp_django.checks import (
     check_chain,
     check_databases,
     check_middleware,
+    check_session_cache,
     check_sqlite,
     check_store,
     check_time_zones,
@@ -196,21 +197,60 @@ def test_a_database_that_cannot_tell_the_months_of_the_site_is_told(
     assert ids(check_time_zones(databases=databases)) == expected
 
 
+@pytest.mark.parametrize("alias", ["defualt", "broken"])
+def test_a_cache_that_cannot_be_had_is_an_error_and_no_crash(settings, alias):
+    settings.CACHES = {**settings.CACHES, "broken": {"BACKEND": "tests.nowhere.Cache"}}
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "SESSION_CACHE": alias}
+
+    [error] = check_store()
+
+    assert error.id == "mcp_django.E011"
+    assert repr(alias) in error.msg
+    assert check_session_cache() == []
+
+
+@pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("name", "can_be_had"),
+    ("table", "databases", "expected"),
     [
-        ("database", True),
-        ("memory", True),
-        ("mcp_django.stores.memory.MemoryStore", True),
-        ("redis", False),
-        ("mamory", False),
-        ("nowhere.Store", False),
+        ("nowhere", ["default"], ["mcp_django.W015"]),
+        ("nowhere", ["other"], []),
+        ("nowhere", None, []),
+        ("mcp_cache", ["default"], []),
     ],
 )
-def test_a_store_that_cannot_be_had_is_an_error_and_no_crash(settings, name, can_be_had):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STORE": name}
+def test_a_cache_without_its_table_is_told_to_who_asks_the_database(
+    settings, table, databases, expected
+):
+    settings.CACHES = {"default": {**settings.CACHES["database"], "LOCATION": table}}
 
-    messages = list(check_store())
+    assert ids(check_store(databases=databases)) == expected
 
-    assert ids(messages) == ([] if can_be_had else ["mcp_django.E011"])
-    assert can_be_had or repr(name) in messages[0].msg
+
+class Replica:
+    def db_for_read(self, model, **hints):
+        return "replica" if model._meta.app_label == "django_cache" else None
+
+
+BACKENDS = "django.core.cache.backends"
+
+
+@pytest.mark.parametrize(
+    ("backend", "location", "routers", "is_shared"),
+    [
+        ("locmem.LocMemCache", "", [], False),
+        ("dummy.DummyCache", "", [], False),
+        ("filebased.FileBasedCache", "/tmp/x", [], False),
+        ("db.DatabaseCache", "mcp_cache", [], True),
+        ("db.DatabaseCache", "mcp_cache", [f"{__name__}.Replica"], False),
+        ("redis.RedisCache", "redis://127.0.0.1:1/1", [], True),
+        ("redis.RedisCache", ["redis://127.0.0.1:1/1", "redis://127.0.0.1:2/1"], [], False),
+    ],
+)
+def test_a_deployment_is_told_when_processes_do_not_share_sessions(
+    settings, backend, location, routers, is_shared
+):
+    settings.CACHES = {"default": {"BACKEND": f"{BACKENDS}.{backend}", "LOCATION": location}}
+    settings.DATABASE_ROUTERS = routers
+
+    assert ids(check_session_cache()) == ([] if is_shared else ["mcp_django.W014"])

@@ -15,17 +15,15 @@ from django.contrib.auth import get_user_model
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
-from django.db.models import Model
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 
 from mcp_django.admin.pages import LIVE, url_of
-from mcp_django.conf import get_config
 from mcp_django.exposure.admin_bridge.requests import one_line
 from mcp_django.exposure.decisions import decisions
-from mcp_django.models import LiveStream, ServerSettings, UserRestriction
-from mcp_django.models import Session as SessionRow
+from mcp_django.models import Assistants, ServerSettings, UserRestriction
 from mcp_django.principal import DEFAULT_SERVER
+from mcp_django.stores.documents import is_of_one_process, make_cache
 from mcp_django.stores.interface import OpenStream, Session, get_store
 from mcp_django.stores.transactions import after_transaction
 from mcp_django.subscriptions.outbox import publish
@@ -93,15 +91,16 @@ class Part:
     name: str
     title: str
     noun: str
-    model: type[Model]
+    #: How its permissions end.
+    codename: str
     find: Callable[[], Sequence[One]]
     end: Callable[[str], object]
 
     def may_view(self, request: HttpRequest) -> bool:
-        return request.user.has_perm(f"mcp_django.view_{self.model._meta.model_name}")
+        return request.user.has_perm(f"mcp_django.view_{self.codename}")
 
     def may_end(self, request: HttpRequest) -> bool:
-        may_delete = request.user.has_perm(f"mcp_django.delete_{self.model._meta.model_name}")
+        may_delete = request.user.has_perm(f"mcp_django.delete_{self.codename}")
         return self.may_view(request) and may_delete
 
     def all(self) -> list[One]:
@@ -118,7 +117,7 @@ SESSIONS = Part(
     name="sessions",
     title="Sessions",
     noun="session",
-    model=SessionRow,
+    codename="session",
     find=lambda: get_store().sessions(),
     end=end_session,
 )
@@ -126,7 +125,7 @@ STREAMS = Part(
     name="streams",
     title="Streams",
     noun="stream",
-    model=LiveStream,
+    codename="livestream",
     find=lambda: get_store().streams(),
     end=close_stream,
 )
@@ -191,7 +190,7 @@ def live_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     context: dict[str, Any] = {
         "username": username,
         "is_closed": decisions().closed,
-        "is_alone": get_config().store == "memory",
+        "is_alone": is_of_one_process(make_cache()),
         "switches": switches(model_admin, request),
     }
     user = key_of_user(username) if username else None
@@ -287,7 +286,7 @@ def end(request: HttpRequest, part: Part, key: str) -> None:
         after_transaction(partial(part.end, row.key))
     LogEntry.objects.create(
         user_id=request.user.pk,  # type: ignore[misc]  # nobody anonymous comes here
-        content_type_id=ContentType.objects.get_for_model(part.model).pk,
+        content_type_id=ContentType.objects.get_for_model(Assistants, for_concrete_model=False).pk,
         object_id=key,
         object_repr=title[:200],
         action_flag=DELETION,

@@ -9,7 +9,6 @@ from django.conf import settings
 from django.db import migrations, models
 
 import mcp_django.models.exposure
-import mcp_django.models.sessions
 import mcp_django.models.tokens
 import mcp_django.models.uploads
 
@@ -24,27 +23,6 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.CreateModel(
-            name="EventLog",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("key", models.CharField(max_length=64, unique=True)),
-                ("owner", models.CharField(max_length=100)),
-                ("request", models.TextField(default="null")),
-                ("first", models.BigIntegerField(default=1)),
-                ("last", models.BigIntegerField(default=0)),
-                ("size", models.PositiveBigIntegerField(default=0)),
-                ("final_since", models.DateTimeField(db_index=True, null=True)),
-            ],
-            options={
-                "default_permissions": (),
-            },
-        ),
-        migrations.CreateModel(
             name="ExposureGeneration",
             fields=[
                 (
@@ -56,35 +34,6 @@ class Migration(migrations.Migration):
                 ("server", models.CharField(default="default", max_length=50, unique=True)),
                 ("number", models.BigIntegerField(default=0)),
             ],
-        ),
-        migrations.CreateModel(
-            name="Lease",
-            fields=[
-                ("owner", models.CharField(max_length=100, primary_key=True, serialize=False)),
-                ("renewed", models.DateTimeField()),
-            ],
-            options={
-                "default_permissions": (),
-            },
-        ),
-        migrations.CreateModel(
-            name="LiveStream",
-            fields=[
-                ("key", models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ("owner", models.CharField(max_length=100)),
-                ("server", models.CharField(default="default", max_length=50)),
-                ("principal", models.CharField(max_length=255)),
-                ("user", models.CharField(blank=True, max_length=255)),
-                ("client", mcp_django.models.sessions.JSONText()),
-                ("kind", models.CharField(max_length=20)),
-                ("revision", models.CharField(max_length=20)),
-                ("session", models.CharField(blank=True, max_length=64)),
-                ("topics", mcp_django.models.sessions.JSONText()),
-                ("opened", models.DateTimeField()),
-            ],
-            options={
-                "default_permissions": ("view", "delete"),
-            },
         ),
         migrations.CreateModel(
             name="ServerSettings",
@@ -127,27 +76,6 @@ class Migration(migrations.Migration):
             ],
             options={
                 "verbose_name_plural": "server settings",
-            },
-        ),
-        migrations.CreateModel(
-            name="Session",
-            fields=[
-                ("key", models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ("server", models.CharField(default="default", max_length=50)),
-                ("principal", models.CharField(max_length=255)),
-                ("user", models.CharField(blank=True, max_length=255)),
-                ("transport", models.CharField(max_length=20)),
-                ("revision", models.CharField(max_length=20)),
-                ("client", mcp_django.models.sessions.JSONText()),
-                ("capabilities", mcp_django.models.sessions.JSONText()),
-                ("is_initialized", models.BooleanField(default=False)),
-                ("log_level", models.CharField(max_length=20, null=True)),
-                ("created", models.DateTimeField()),
-                ("seen", models.DateTimeField(db_index=True)),
-                ("standalone", models.CharField(blank=True, max_length=100)),
-            ],
-            options={
-                "default_permissions": ("view", "delete"),
             },
         ),
         migrations.CreateModel(
@@ -241,6 +169,12 @@ class Migration(migrations.Migration):
             options={
                 "verbose_name": "assistants",
                 "verbose_name_plural": "assistants",
+                "permissions": [
+                    ("view_session", "Can view sessions"),
+                    ("delete_session", "Can end sessions"),
+                    ("view_livestream", "Can view streams"),
+                    ("delete_livestream", "Can end streams"),
+                ],
                 "proxy": True,
                 "default_permissions": (),
                 "indexes": [],
@@ -498,31 +432,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="LogEvent",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("number", models.BigIntegerField()),
-                ("data", models.BinaryField()),
-                ("size", models.PositiveBigIntegerField()),
-                (
-                    "log",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        to="mcp_django.eventlog",
-                    ),
-                ),
-            ],
-            options={
-                "default_permissions": (),
-            },
-        ),
-        migrations.CreateModel(
             name="PersonalToken",
             fields=[
                 (
@@ -689,55 +598,6 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
-            name="OpenQuestion",
-            fields=[
-                ("digest", models.CharField(max_length=64, primary_key=True, serialize=False)),
-                ("owner", models.CharField(max_length=100)),
-                ("asked", models.DateTimeField()),
-                ("answer", models.BinaryField(null=True)),
-                (
-                    "session",
-                    models.ForeignKey(
-                        on_delete=django.db.models.deletion.CASCADE, to="mcp_django.session"
-                    ),
-                ),
-            ],
-            options={
-                "default_permissions": (),
-            },
-        ),
-        migrations.AddField(
-            model_name="eventlog",
-            name="session",
-            field=models.ForeignKey(
-                on_delete=django.db.models.deletion.CASCADE, to="mcp_django.session"
-            ),
-        ),
-        migrations.CreateModel(
-            name="Subscription",
-            fields=[
-                (
-                    "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
-                ),
-                ("digest", models.CharField(max_length=64)),
-                ("uri", mcp_django.models.sessions.JSONText()),
-                (
-                    "session",
-                    models.ForeignKey(
-                        db_index=False,
-                        on_delete=django.db.models.deletion.CASCADE,
-                        to="mcp_django.session",
-                    ),
-                ),
-            ],
-            options={
-                "default_permissions": (),
-            },
-        ),
-        migrations.CreateModel(
             name="Upload",
             fields=[
                 (
@@ -849,12 +709,6 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.AddConstraint(
-            model_name="logevent",
-            constraint=models.UniqueConstraint(
-                fields=("log", "number"), name="mcp_one_event_per_number"
-            ),
-        ),
-        migrations.AddConstraint(
             model_name="prompttemplate",
             constraint=models.UniqueConstraint(
                 fields=("server", "name"), name="mcp_one_prompt_per_name"
@@ -864,12 +718,6 @@ class Migration(migrations.Migration):
             model_name="promptversion",
             constraint=models.UniqueConstraint(
                 fields=("template", "number"), name="mcp_one_version_per_number"
-            ),
-        ),
-        migrations.AddConstraint(
-            model_name="subscription",
-            constraint=models.UniqueConstraint(
-                fields=("session", "digest"), name="mcp_one_subscription_per_uri"
             ),
         ),
         migrations.AddConstraint(

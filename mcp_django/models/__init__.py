@@ -10,38 +10,22 @@ from mcp_django.models.exposure import (
     UserRestriction,
 )
 from mcp_django.models.prompts import PromptTemplate, PromptVersion
-from mcp_django.models.sessions import (
-    EventLog,
-    Lease,
-    LiveStream,
-    LogEvent,
-    OpenQuestion,
-    Session,
-    Subscription,
-)
 from mcp_django.models.tokens import PersonalToken
 from mcp_django.models.uploads import Upload
 
 __all__ = [
     "Assistants",
     "CallRecord",
-    "EventLog",
     "ExposedModel",
     "ExposedPrompt",
     "ExposedTool",
     "ExposureGeneration",
     "IdempotentAnswer",
-    "Lease",
-    "LiveStream",
-    "LogEvent",
-    "OpenQuestion",
     "PersonalToken",
     "PromptTemplate",
     "PromptVersion",
     "ServerSettings",
-    "Session",
     "SpentConfirmation",
-    "Subscription",
     "Upload",
     "UserRestriction",
 ]

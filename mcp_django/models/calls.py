@@ -85,6 +85,13 @@ class Assistants(CallRecord):
         # Not unmanaged: `dumpdata` would ask for a table.
         proxy = True
         default_permissions = ()
+        # Of what a cache remembers, which has no model.
+        permissions = [
+            ("view_session", "Can view sessions"),
+            ("delete_session", "Can end sessions"),
+            ("view_livestream", "Can view streams"),
+            ("delete_livestream", "Can end streams"),
+        ]
         verbose_name = verbose_name_plural = "assistants"
 
 

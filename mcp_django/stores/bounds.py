@@ -1,4 +1,4 @@
-"""What all stores agree on: how much they keep, for how long, and under what names."""
+"""How much the store keeps, and for how long."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ from typing import TypeAlias
 from mcp_django.conf import get_config
 
 Clock: TypeAlias = Callable[[], datetime]
-#: A number from 0 to below 1.
-Dice: TypeAlias = Callable[[], float]
 
 #: A process that has not renewed its lease for so long is gone.
 LEASE = timedelta(seconds=15)
@@ -23,10 +21,9 @@ MOST_BYTES = 1024 * 1024
 #: A client that lost its stream comes back within this time of the stream's end.
 KEPT = timedelta(seconds=300)
 
-#: Sessions of one principal. With one more, the one that was unused for longest ends.
+#: Sessions of one principal, or of a sixteenth of all anonymous callers. With one more, the one
+#: that was unused for longest ends.
 MOST_SESSIONS = 256
-#: All anonymous callers are one principal.
-MOST_ANONYMOUS = 4096
 
 #: Logs of one session. As many as a principal may have streams.
 MOST_LOGS = 64
@@ -35,16 +32,9 @@ MOST_QUESTIONS = 100
 #: Nobody waits for an answer for longer, whatever the caller's own limit.
 QUESTION_LIFE = timedelta(hours=1)
 
-#: How many of the sessions that are added make the store prune.
-PRUNE_SHARE = 0.01
-
 
 def idle_limit() -> timedelta:
     return timedelta(seconds=get_config().session_idle)
-
-
-def most_sessions(user: str) -> int:
-    return MOST_SESSIONS if user else MOST_ANONYMOUS
 
 
 def too_many(sizes: Sequence[int]) -> int:

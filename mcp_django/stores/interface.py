@@ -9,18 +9,14 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Protocol
 
-from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
 from django.dispatch import receiver
-from django.utils.module_loading import import_string
-
-from mcp_django.conf import get_config
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -246,41 +242,18 @@ class Store(Protocol):
         """Those whose owner holds its lease, newest first."""
         ...
 
-    # Upkeep
 
-    def prune(self) -> int:
-        """Drop what nobody can ask for any more, and say how many sessions, logs, questions and
-        streams that were.
-        """
-        ...
-
-
-# The store of this process: the one that the settings name.
-
-STORES = {
-    "database": "mcp_django.stores.database.DatabaseStore",
-    "memory": "mcp_django.stores.memory.MemoryStore",
-    "redis": "mcp_django.stores.redis.RedisStore",
-}
+# The store of this process, over the cache that the settings name.
 
 
 def make_store() -> Store:
-    """A new store, as STORE says. Raises ImproperlyConfigured where that cannot be had."""
-    name = get_config().store
-    path = STORES.get(name, name)
-    if "." not in path:
-        raise ImproperlyConfigured(
-            f"MCP_DJANGO['STORE'] is {name!r}: it must be one of {', '.join(map(repr, STORES))}, "
-            "or the dotted path of a class."
-        )
-    try:
-        make: Callable[[], Store] = import_string(path)
-    except (ImportError, ValueError) as error:
-        extra = ' Run: pip install "django-mcp-orm[redis]".' if name == "redis" else ""
-        raise ImproperlyConfigured(
-            f"MCP_DJANGO['STORE'] is {name!r}, which cannot be imported: {error}.{extra}"
-        ) from error
-    return make()
+    """Return a new store. Raises ImproperlyConfigured where its cache cannot be had."""
+    # It implements what is above.
+    from mcp_django.stores.cache import CacheStore
+    from mcp_django.stores.documents import make_cache
+
+    make_cache()
+    return CacheStore()
 
 
 class ChosenStore:
@@ -318,11 +291,11 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch  not on Windows
 
 
 def get_store() -> Store:
-    """The store of this process. Raises ImproperlyConfigured where the settings name none."""
+    """The store of this process. Raises ImproperlyConfigured where its cache cannot be had."""
     return chosen.get()
 
 
 @receiver(setting_changed)
 def forget_store(*, setting: str, **kwargs: Any) -> None:
-    if setting == "MCP_DJANGO":
+    if setting in ("MCP_DJANGO", "CACHES"):
         chosen.forget()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import secrets
 from collections.abc import Callable, Mapping
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from threading import Event
@@ -24,7 +25,7 @@ from mcp_django.signing import digest_of
 from mcp_django.stores.bounds import SEEN_EVERY
 from mcp_django.stores.interface import Session, Store, get_store
 from mcp_django.stores.last_used import note_use
-from mcp_django.stores.transactions import alias, turns
+from mcp_django.stores.transactions import session_database, turns
 from mcp_django.subscriptions.outbox import publish
 from mcp_django.subscriptions.topics import ANSWER, CANCEL, SESSION, Change, Topic, control_topic
 from mcp_django.transports.calls.lanes import lanes
@@ -100,7 +101,8 @@ def note_session_use(session: Session) -> None:
 
 
 def see(key: str) -> None:
-    with turns.alone(alias()):
+    using = session_database()
+    with nullcontext() if using is None else turns.alone(using):
         get_store().see(key)
 
 

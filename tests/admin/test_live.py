@@ -167,8 +167,9 @@ def test_a_store_that_is_gone_is_said_and_no_page_of_errors(
 def test_the_page_says_what_there_is_to_know_of_the_server(
     browser, warden, monkeypatch, configure
 ):
+    configure(SESSION_CACHE="database")
     before = text_of(browser.get(LIVE))
-    configure(STORE="memory")
+    configure(SESSION_CACHE="default")
     ServerSettings.objects.create(closed=True)
     after = text_of(browser.get(LIVE))
 
@@ -234,7 +235,7 @@ def test_a_session_is_ended_and_the_log_says_so(browser, warden, make_session, h
     assert control_topic("session", "s1") in heard.topics
     entry = LogEntry.objects.get()
     assert (entry.user, entry.action_flag) == (warden, DELETION)
-    assert (entry.content_type.model, entry.object_id) == ("session", "s1")
+    assert (entry.content_type.model, entry.object_id) == ("assistants", "s1")
     assert entry.get_change_message() == "Ended the session of ada, Editor 1.2."
     assert browser.get(reverse("admin:index")).status_code == 200
 
@@ -261,7 +262,7 @@ def test_a_stream_is_told_to_close_and_the_log_says_so(browser, make_stream, hea
 
     assert "Ended the stream of ada, Assistant." in page.content.decode()
     assert heard.topics == {control_topic("close", "t1")}
-    assert LogEntry.objects.get().content_type.model == "livestream"
+    assert LogEntry.objects.get().content_type.model == "assistants"
 
 
 @pytest.mark.parametrize("key", ["nothing", "", "server default", "user default 1", "\0", "t1"])

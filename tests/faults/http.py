@@ -72,8 +72,8 @@ HTTP = Room(
         ),
         Fault(
             file="transports/http/middleware.py",
-            old="    if is_inside():\n        waiting.append(work)",
-            new="    if not is_inside():\n        waiting.append(work)",
+            old="    if is_inside(session_database()):\n        waiting.append(work)",
+            new="    if not is_inside(session_database()):\n        waiting.append(work)",
         ),
         # HTTP+SSE
         Fault(
@@ -103,19 +103,34 @@ HTTP = Room(
             new="if room < 0:",
         ),
         Fault(
-            file="stores/database.py",
-            old='free = Q(standalone__in=["", owner]) | ~holds(now, owner="standalone")',
-            new='free = Q(standalone__in=["", owner])',
+            file="stores/cache.py",
+            old='if holder not in ("", owner) and self._holds(holder):',
+            new='if holder not in ("", owner):',
         ),
         Fault(
-            file="stores/memory.py",
-            old="if kept.final_since is None:\n                kept.add",
-            new="if True:\n                kept.add",
+            file="stores/cache.py",
+            old='if log["ended"] is not None or (only_orphan',
+            new="if (only_orphan",
         ),
         Fault(
-            file="stores/transactions.py",
-            old="with transaction.atomic(using=alias(), durable=True):\n                    limit",
-            new="with transaction.atomic(using=alias()):\n                    limit",
+            file="stores/cache.py",
+            old="if answer is None or not self.documents.drop(name):",
+            new="if answer is None:",
+        ),
+        Fault(
+            file="stores/documents.py",
+            old="if using is not None and is_inside(using):",
+            new="if using is None and is_inside(using):",
+        ),
+        Fault(
+            file="stores/documents.py",
+            old="if database_of(self.cache) is None or self.get(name) == value:",
+            new="if True:",
+        ),
+        Fault(
+            file="stores/documents.py",
+            old="while not self.add(key, 1, LOCK):",
+            new="if not self.add(key, 1, LOCK):",
         ),
         Fault(
             file="stores/last_used.py",

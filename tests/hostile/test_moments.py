@@ -10,8 +10,8 @@ from django.contrib import admin
 
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
+from mcp_django.stores.cache import CacheStore
 from mcp_django.stores.interface import chosen
-from mcp_django.stores.memory import MemoryStore
 from mcp_django.subscriptions.outbox import flush, publish
 from mcp_django.subscriptions.topics import Change
 from mcp_django.transports.calls.lanes import lanes
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 URI = "django://objects/shop.order/{}"
 
 
-class Held(MemoryStore):
+class Held(CacheStore):
     """A store that answers about subscriptions when the test lets it."""
 
     def __init__(self):

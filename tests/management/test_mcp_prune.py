@@ -9,7 +9,6 @@ from django.utils import timezone
 
 from mcp_django.management.commands import mcp_prune
 from mcp_django.models import CallRecord, IdempotentAnswer, SpentConfirmation, Upload
-from mcp_django.stores.interface import Session, get_store
 
 pytestmark = pytest.mark.django_db
 
@@ -117,32 +116,9 @@ def test_mistakes_are_told_and_delete_nothing(left, arguments, sentence):
     assert len(left()) == len(CALLS)
 
 
-def test_idle_sessions_go_from_the_store_of_the_site():
-    now = timezone.now()
-    # In this order, since to add one may prune.
-    for key, minutes in (("used", 29), ("idle", 31)):
-        get_store().add_session(
-            Session(
-                key=key,
-                server="default",
-                principal="default/user:1/",
-                transport="streamable_http",
-                revision="2025-06-18",
-                created=now - timedelta(hours=1),
-                seen=now - timedelta(minutes=minutes),
-            )
-        )
-
-    out = run()
-
-    assert "Sessions, streams and questions deleted: 1." in out
-    assert [one.key for one in get_store().sessions()] == ["used"]
-
-
-def test_one_user_has_no_part_of_the_store_and_of_promises(alice):
+def test_one_user_has_no_part_of_promises(alice):
     SpentConfirmation.objects.create(digest="x", expires_at=timezone.now() - timedelta(days=9))
 
-    out = run("--user", "alice")
+    run("--user", "alice")
 
-    assert "Sessions" not in out
     assert SpentConfirmation.objects.exists()

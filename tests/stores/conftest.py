@@ -1,15 +1,16 @@
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime, timedelta
 from uuid import uuid4
 
 import pytest
 from django.conf import settings
+from django.core.cache import caches
+from django.core.cache.backends.locmem import LocMemCache
+from django.core.cache.backends.redis import RedisCache
 
-from mcp_django.stores.database import DatabaseStore
+from mcp_django.stores.cache import CacheStore
 from mcp_django.stores.interface import Log, OpenStream, Question, Session
-from mcp_django.stores.memory import MemoryStore
 
 CALLER = {"server": "default", "principal": "default/user:1/"}
 START = datetime(2026, 1, 1, tzinfo=UTC if settings.USE_TZ else None)
@@ -25,15 +26,6 @@ class Clock:
         self.now += timedelta(**time)
 
 
-class Dice:
-    """Falls on what a test has laid."""
-
-    next = 1.0
-
-    def __call__(self):
-        return self.next
-
-
 @pytest.fixture
 def clock():
     return Clock()
@@ -45,49 +37,47 @@ def decisions_are_known():
 
 
 @pytest.fixture
-def dice():
-    return Dice()
+def locmem():
+    return LocMemCache(uuid4().hex, {"OPTIONS": {"MAX_ENTRIES": 100_000}})
 
 
 @pytest.fixture
-def memory(clock, dice):
-    return MemoryStore(clock=clock, dice=dice)
+def database():
+    """The cache in the database, which no test empties by itself."""
+    caches["database"].clear()
+    return caches["database"]
 
 
 @pytest.fixture
-def database(clock, dice):
-    return DatabaseStore(clock=clock, dice=dice)
-
-
-@pytest.fixture
-def redis(clock, dice, configure):
-    """A store with keys of its own."""
-    # Not at the top: it is an extra.
-    from mcp_django.stores.redis import RedisStore
-
-    host = os.environ.get("MCP_TEST_REDIS_HOST", "127.0.0.1")
-    port = os.environ.get("MCP_TEST_REDIS_PORT", "6379")
-    configure(STORE_URL=f"redis://{host}:{port}/9")
-    store = RedisStore(clock=clock, dice=dice, prefix=f"test:{uuid4()}:")
-    yield store
-    for key in store.client.scan_iter(f"{store.prefix}*", count=1000):
-        store.client.delete(key)
-    store.client.close()
+def redis():
+    """A cache with keys of its own."""
+    params = {**settings.CACHES["redis"], "KEY_PREFIX": f"test_{uuid4()}"}
+    cache = RedisCache(params["LOCATION"], params)
+    yield cache
+    client = cache._cache.get_client(write=True)
+    for key in client.scan_iter(f"{cache.key_prefix}*", count=1000):
+        client.delete(key)
+    client.connection_pool.disconnect()
 
 
 #: Only our tables are emptied after a test: to empty those of all apps takes PostgreSQL seconds.
 COMMITS = pytest.mark.django_db(transaction=True, available_apps=["mcp_django"])
 #: Every kind, for the suite that holds for all.
 KINDS = [
-    "memory",
+    "locmem",
     pytest.param("database", marks=COMMITS),
     pytest.param("redis", marks=pytest.mark.needs("redis", "channels_redis")),
 ]
 
 
 @pytest.fixture(params=KINDS)
-def store(request):
+def cache(request):
     return request.getfixturevalue(request.param)
+
+
+@pytest.fixture
+def store(cache, clock):
+    return CacheStore(lambda: cache, clock=clock)
 
 
 @pytest.fixture

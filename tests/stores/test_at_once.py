@@ -1,15 +1,19 @@
-"""Many threads at the same thing, in every kind of store."""
+"""Many processes and threads at the same thing, in every kind of cache."""
 
 from __future__ import annotations
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
 
 import pytest
+from django.db import connections
 
 from mcp_django.stores.bounds import MOST_LOGS, MOST_QUESTIONS
+from mcp_django.stores.cache import CacheStore
 from mcp_django.stores.interface import Log, Question, StoreFull
-from tests.exposure.races import together
+from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.database
 
@@ -17,11 +21,27 @@ pytestmark = pytest.mark.database
 THREADS = 8
 
 
-def at_once(work):
-    """What each of the threads gets from `work(number)`. All begin together."""
-    answers = together(work, count=THREADS)
-    assert [one for one in answers if isinstance(one, Exception)] == []
-    return answers
+@pytest.fixture
+def at_once(cache, clock):
+    """What each of the threads gets from `work(store, number)`. All begin together, each with a
+    store of its own, as so many processes have.
+    """
+
+    def run(work):
+        barrier = threading.Barrier(THREADS)
+
+        def work_with_the_others(number):
+            store = CacheStore(lambda: cache, clock=clock)
+            try:
+                barrier.wait(PATIENCE)
+                return work(store, number)
+            finally:
+                connections.close_all()
+
+        with ThreadPoolExecutor(THREADS) as pool:
+            return list(pool.map(work_with_the_others, range(THREADS), timeout=60))
+
+    return run
 
 
 def ask(store, id):
@@ -50,7 +70,9 @@ RACES = {
 
 
 @pytest.mark.parametrize("name", RACES)
-def test_of_many_at_once_no_more_have_it_than_may(store, clock, add_session, open_log, name):
+def test_of_many_at_once_no_more_have_it_than_may(
+    store, clock, add_session, open_log, at_once, name
+):
     work, winners = RACES[name]
     add_session()
     open_log("orphan", owner="dead")
@@ -59,16 +81,16 @@ def test_of_many_at_once_no_more_have_it_than_may(store, clock, add_session, ope
     ask(store, "q2")
     store.answer("s1", "q2", b"yes")
 
-    assert sum(at_once(lambda thread: work(store, thread))) == winners
+    assert sum(at_once(work)) == winners
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize(("add", "most"), [(ask, MOST_QUESTIONS), (begin, MOST_LOGS)])
-def test_many_do_not_get_past_a_limit(store, session, add, most):
+def test_many_do_not_get_past_a_limit(store, session, at_once, add, most):
     for number in range(most - 3):
         add(store, f"k{number}")
 
-    def add_one(thread):
+    def add_one(store, thread):
         try:
             return add(store, f"t{thread}")
         except StoreFull:
@@ -78,8 +100,8 @@ def test_many_do_not_get_past_a_limit(store, session, add, most):
 
 
 @pytest.mark.thorough
-def test_events_of_many_have_each_number_once(store, log):
-    def append(thread):
+def test_events_of_many_have_each_number_once(store, log, at_once):
+    def append(store, thread):
         return [store.append("l1", [b"%d.%d" % (thread, turn)] * 2) for turn in range(10)]
 
     numbers = at_once(append)
@@ -93,30 +115,30 @@ def test_events_of_many_have_each_number_once(store, log):
             assert page.events[number - 1].data == b"%d.%d" % (thread, turn)
 
 
-def test_nothing_follows_the_event_that_ends_a_log(store, log, read):
-    at_once(lambda thread: store.append("l1", [b"%d" % thread], is_final=thread == 3))
+def test_nothing_follows_the_event_that_ends_a_log(store, log, at_once, read):
+    at_once(lambda store, n: store.append("l1", [b"%d" % n], is_final=n == 3))
 
     assert read()[-1] == b"3"
 
 
 @pytest.mark.thorough
-def test_a_session_may_end_while_all_kinds_of_things_are_added(store, add_session, open_log):
+def test_a_session_may_end_while_all_kinds_of_things_are_added(
+    store, add_session, open_log, at_once
+):
     for turn in range(5):
         session, log = f"s{turn}", f"l{turn}"
         add_session(session)
         open_log(log, session=session)
 
-        at_once(partial(do_one_of_all_kinds, store, session, log))
+        at_once(partial(do_one_of_all_kinds, session=session, log=log))
 
         assert store.session(session) is None
         assert store.append(log, [b"c"]) == 0
         assert store.subscriptions(session) == frozenset()
         assert not store.answer(session, f"{log}.5", b"")
-    store.prune()
-    assert store.prune() == 0
 
 
-def do_one_of_all_kinds(store, session, log, thread):
+def do_one_of_all_kinds(store, thread, *, session, log):
     jobs = [
         lambda: store.end_session(session),
         lambda: store.append(log, [b"a"] * 5),
@@ -130,12 +152,9 @@ def do_one_of_all_kinds(store, session, log, thread):
     jobs[thread]()
 
 
-def test_many_may_prune(store, clock, add_session, open_log):
-    for number in range(20):
-        add_session(f"s{number}")
-        open_log(f"l{number}", session=f"s{number}")
-    clock.pass_by(minutes=30)
+@pytest.mark.thorough
+def test_threads_of_one_process_take_turns(store, session, cache, clock, at_once):
+    taken = at_once(lambda other, n: store.subscribe("s1", f"django://{n}", most=THREADS))
 
-    assert sum(at_once(lambda thread: store.prune())) >= 40
-    assert store.sessions() == []
-    assert store.prune() == 0
+    assert all(taken)
+    assert len(store.subscriptions("s1")) == THREADS

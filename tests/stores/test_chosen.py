@@ -1,63 +1,44 @@
 from __future__ import annotations
 
 import os
-import sys
 
 import pytest
+from django.core.cache.backends.locmem import LocMemCache
 from django.core.exceptions import ImproperlyConfigured
 
-from mcp_django.stores.database import DatabaseStore
 from mcp_django.stores.interface import get_store
-from mcp_django.stores.memory import MemoryStore
 
 
-@pytest.mark.parametrize(
-    ("chosen", "kind"),
-    [
-        ({}, DatabaseStore),
-        ({"STORE": "memory"}, MemoryStore),
-        ({"STORE": "mcp_django.stores.memory.MemoryStore"}, MemoryStore),
-    ],
-)
-def test_a_process_has_one_store_until_the_settings_change(settings, configure, chosen, kind):
-    settings.MCP_DJANGO = chosen
+def test_sessions_are_in_the_default_cache_where_nobody_says_otherwise(settings):
+    settings.MCP_DJANGO = {}
+
+    assert isinstance(get_store().documents.cache, LocMemCache)
+
+
+def test_a_process_has_one_store_until_the_settings_change(configure, settings):
     store = get_store()
 
-    assert isinstance(store, kind)
     assert get_store() is store
     configure(NAME="Another")
-    assert get_store() is not store
+    after = get_store()
+    assert after is not store
+    settings.CACHES = {**settings.CACHES}
+    assert get_store() is not after
 
 
-class Faulty:
-    def __init__(self):
-        raise ValueError("no room")
+@pytest.mark.parametrize("alias", ["defualt", "", "broken"])
+def test_a_cache_that_nobody_has_is_an_error_that_names_it(configure, settings, alias):
+    settings.CACHES = {**settings.CACHES, "broken": {"BACKEND": "tests.nowhere.Cache"}}
+    configure(SESSION_CACHE=alias)
 
-
-UNKNOWN = ["mamory", "", ".", "tests.nowhere.Store", "tests.stores.No"]
-
-
-@pytest.mark.parametrize(
-    ("name", "error", "sentence"),
-    [
-        *((name, ImproperlyConfigured, repr(name)) for name in UNKNOWN),
-        (f"{__name__}.Faulty", ValueError, "no room"),
-    ],
-)
-def test_a_store_that_nobody_has_is_named_and_a_mistake_of_the_projects_own_is_its_own(
-    configure, name, error, sentence
-):
-    configure(STORE=name)
-
-    with pytest.raises(error, match=sentence):
+    with pytest.raises(ImproperlyConfigured, match=repr(alias)):
         get_store()
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 # pytest's own threads do not matter to a child that only answers one question.
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
-def test_a_forked_process_has_a_store_of_its_own(configure):
-    configure(STORE="memory")
+def test_a_forked_process_has_a_store_of_its_own():
     before = get_store()
 
     child = os.fork()
@@ -65,13 +46,3 @@ def test_a_forked_process_has_a_store_of_its_own(configure):
         os._exit(0 if get_store() is not before else 1)
 
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
-
-
-def test_redis_without_its_package_is_a_mistake_that_says_what_to_install(configure, monkeypatch):
-    # As where it is not installed: None makes the import fail.
-    monkeypatch.setitem(sys.modules, "redis", None)
-    monkeypatch.delitem(sys.modules, "mcp_django.stores.redis", raising=False)
-    configure(STORE="redis", STORE_URL="redis://127.0.0.1:1/0")
-
-    with pytest.raises(ImproperlyConfigured, match=r"django-mcp-orm\[redis\]"):
-        get_store()

@@ -27,10 +27,7 @@ def keys_of(records):
 
 
 def end(store, clock):
-    store.answer("s1", "q1", ANSWER)
     assert store.end_session("s1")
-    assert store.append("l1", [b"b"]) == store.append("l2", [b"b"]) == 0
-    assert not store.close_orphan("l1", b"end")
 
 
 def forget(store, clock):
@@ -42,7 +39,7 @@ def forget(store, clock):
     ("number", "leave"), [(1, end), (1, forget), (2, lambda store, clock: None)]
 )
 def test_of_a_session_that_is_gone_nothing_is_left_and_nothing_comes_back(
-    store, clock, add_session, number, leave
+    store, clock, number, leave
 ):
     session, log, question = f"s{number}", f"l{number}", f"q{number}"
     leave(store, clock)
@@ -61,10 +58,21 @@ def test_of_a_session_that_is_gone_nothing_is_left_and_nothing_comes_back(
     assert store.take_answer(question) is None
     assert not store.hold_standalone(session, owner="a")
     assert not store.end_session(session)
-    if leave is end:
-        # Nothing is its successor's.
-        add_session("s1")
-        assert store.subscriptions("s1") == frozenset()
+
+
+@pytest.mark.usefixtures("filled")
+def test_what_was_of_an_ended_session_takes_nothing_more_and_is_not_its_successors(
+    store, add_session
+):
+    store.answer("s1", "q1", ANSWER)
+
+    store.end_session("s1")
+
+    assert store.take_answer("q1") is None
+    assert store.append("l1", [b"b"]) == store.append("l2", [b"b"]) == 0
+    assert not store.close_orphan("l1", b"end")
+    add_session()
+    assert store.subscriptions("s1") == frozenset()
 
 
 # Sessions
@@ -80,23 +88,25 @@ def test_a_session_is_found_by_its_key_as_it_was_added(store, add_session):
 
 
 @pytest.mark.parametrize(("changes", "seconds"), [({}, 1800), ({"SESSION_IDLE": 90}, 90)])
-def test_use_is_written_once_a_minute_and_keeps_a_session_that_else_is_gone(
-    store, clock, session, configure, changes, seconds
-):
+def test_a_session_that_nobody_uses_is_gone(store, clock, session, configure, changes, seconds):
     configure(**changes)
-    clock.pass_by(seconds=59)
-    store.see("s1")
-    assert store.session("s1").seen == session.seen
-    clock.pass_by(seconds=1)
-    for _ in range(5):
-        store.see("s1")
-        assert store.session("s1").seen == clock()
-        clock.pass_by(seconds=seconds - 1)
-
+    clock.pass_by(seconds=seconds - 1)
     assert store.session("s1")
+
     clock.pass_by(seconds=1)
 
     assert store.session("s1") is None
+
+
+def test_use_is_written_once_a_minute_and_keeps_a_session(store, clock, session):
+    clock.pass_by(seconds=59)
+    store.see("s1")
+    assert store.session("s1").seen == session.seen
+    for _ in range(5):
+        clock.pass_by(minutes=20)
+        store.see("s1")
+
+    assert store.session("s1").seen == clock()
 
 
 def test_what_a_handshake_agrees_on_is_kept_with_what_was_there_before(store, add_session):
@@ -111,6 +121,14 @@ def test_what_a_handshake_agrees_on_is_kept_with_what_was_there_before(store, ad
     changed = {**agreed, "is_initialized": True, "log_level": "warning"}
     assert store.session("s1") == replace(before, **changed)
     assert store.subscriptions("s1") == {"django://site"}
+
+
+def test_all_sessions_newest_first(store, clock, add_session):
+    for key in ("old", "middle", "new"):
+        add_session(key)
+        clock.pass_by(seconds=1)
+
+    assert keys_of(store.sessions()) == ["new", "middle", "old"]
 
 
 def test_subscriptions_are_the_sessions_own_by_case_and_of_any_length(store, add_session):
@@ -135,23 +153,23 @@ def test_a_session_has_so_many_subscriptions_and_no_more(store, session):
 
 
 @pytest.mark.parametrize(
-    ("user", "most"), [("1", "MOST_SESSIONS"), ("", "MOST_ANONYMOUS")], ids=["user", "anonymous"]
+    ("user", "others"), [("1", ()), ("", ("x1", "x2"))], ids=["user", "anonymous"]
 )
 def test_with_one_session_too_many_the_one_goes_that_was_not_heard_of_for_longest(
-    store, clock, add_session, monkeypatch, user, most
+    store, clock, add_session, monkeypatch, user, others
 ):
-    monkeypatch.setattr(bounds, most, 3)
-    for key in ("a", "b", "c"):
+    """Of anonymous callers those count together whose keys begin alike."""
+    monkeypatch.setattr(bounds, "MOST_SESSIONS", 3)
+    for key in (*others, "a1", "a2", "a3"):
         add_session(key, user=user)
         clock.pass_by(minutes=2)
-    store.see("a")
-    store.subscribe("b", "test://b", most=9)
+    store.see("a1")
+    store.subscribe("a2", "test://b", most=9)
 
-    add_session("d", user=user)
+    add_session("a4", user=user)
 
-    # Newest first.
-    assert keys_of(store.sessions()) == ["d", "c", "a"]
-    assert store.subscriptions("b") == frozenset()
+    assert {*keys_of(store.sessions())} == {"a1", "a3", "a4", *others}
+    assert store.subscriptions("a2") == frozenset()
 
 
 def test_sessions_of_others_and_those_that_are_over_do_not_count(
@@ -173,33 +191,33 @@ def test_sessions_of_others_and_those_that_are_over_do_not_count(
 # The standalone stream
 
 
-def test_one_process_holds_the_standalone_stream_until_it_gives_it_back_or_dies(
-    store, clock, session
-):
+def test_one_process_holds_the_standalone_stream_until_it_gives_it_back(store, session):
     assert store.hold_standalone("s1", owner="a")
     assert store.hold_standalone("s1", owner="a")
     store.free_standalone("s1", owner="b")
     assert not store.hold_standalone("s1", owner="b")
     store.free_standalone("s1", owner="a")
+
     assert store.hold_standalone("s1", owner="b")
 
+
+def test_a_process_that_renews_its_lease_keeps_the_stream_until_it_dies(store, clock, session):
+    store.hold_standalone("s1", owner="a")
     clock.pass_by(seconds=14)
-    store.renew("b")
+    store.renew("a")
     clock.pass_by(seconds=14)
-    assert not store.hold_standalone("s1", owner="a")
+    assert not store.hold_standalone("s1", owner="b")
+
     clock.pass_by(seconds=1)
 
-    assert store.hold_standalone("s1", owner="a")
-    assert not store.hold_standalone("s1", owner="b")
+    assert store.hold_standalone("s1", owner="b")
+    assert not store.hold_standalone("s1", owner="a")
 
 
 # Event logs
 
 
-def test_events_are_read_as_they_were_appended_and_by_no_other_session(
-    store, session, add_session
-):
-    add_session("s2")
+def test_events_are_read_as_they_were_appended(store, session):
     store.open_log(Log(key="l1", session="s1", owner="hub", request='"\\u0000 é"'))
 
     assert store.append("l1", [b"a", BYTES]) == 2
@@ -216,7 +234,6 @@ def test_events_are_read_as_they_were_appended_and_by_no_other_session(
         is_orphaned=False,
         has_gap=False,
     )
-    assert store.read("l1", session="s2", after=0) is None
 
 
 @pytest.mark.parametrize(
@@ -234,6 +251,12 @@ def test_a_client_that_comes_back_gets_what_it_missed(store, log, after, missed)
 
     assert [event.data for event in page.events] == missed
     assert not page.has_gap
+
+
+def test_a_log_is_found_by_its_own_session_only(store, log, add_session):
+    add_session("s2")
+
+    assert store.read("l1", session="s2", after=0) is None
 
 
 @pytest.mark.parametrize("events", [[], [b"a", b"b"]])
@@ -437,82 +460,29 @@ def test_a_session_has_so_many_open_questions(store, clock, session, add_session
 # Open streams
 
 
-def test_streams_are_shown_as_they_become_newest_first_until_they_end_or_their_process_does(
+def test_a_stream_is_shown_as_it_is_and_as_it_becomes(store, show_stream):
+    stream = show_stream(
+        user="1", client="\x00\ud800 é", session="s1", topics=("django://é", "tools")
+    )
+    assert store.streams() == [stream]
+
+    changed = replace(stream, topics=("a", "b"))
+    store.show_stream(changed)
+
+    assert store.streams() == [changed]
+
+
+def test_streams_are_shown_newest_first_until_they_end_or_their_process_does(
     store, clock, show_stream
 ):
-    first = show_stream(
-        "t1", owner="alive", user="1", client="\x00\ud800 é", session="s1", topics=("tools",)
-    )
-    assert store.streams() == [first]
-    first = replace(first, topics=("django://é", "b"))
-    store.show_stream(first)
+    show_stream("t1", owner="alive")
     show_stream("t2", owner="dead")
     clock.pass_by(seconds=5)
-    last = show_stream("t3", owner="alive")
+    show_stream("t3", owner="alive")
     show_stream("ended", owner="alive")
     clock.pass_by(seconds=10)
 
     store.hide_stream("ended")
     store.hide_stream("ended")
 
-    assert store.streams() == [last, first]
-
-
-# Pruning
-
-
-@pytest.mark.usefixtures("filled")
-def test_an_idle_session_is_pruned_with_all_that_is_its_own(store, clock, add_session, open_log):
-    clock.pass_by(minutes=20)
-    add_session("s2")
-    open_log("l2", session="s2")
-    clock.pass_by(minutes=10)
-
-    # The session, its log and its question, and the stream of a process that is gone.
-    assert store.prune() == 4
-    assert store.prune() == 0
-
-    assert keys_of(store.sessions()) == ["s2"]
-    assert store.append("l2", [b"a"]) == 1
-
-
-def test_logs_that_ended_are_pruned_before_their_session(store, clock, log, open_log):
-    open_log("l2")
-    store.append("l1", [b"a"], is_final=True)
-    clock.pass_by(seconds=300)
-
-    assert store.prune() == 1
-
-    assert store.append("l2", [b"a"]) == 1
-
-
-@pytest.mark.usefixtures("filled")
-def test_what_is_in_use_is_not_pruned_nor_logs_of_a_dead_process_that_clients_may_ask_for(
-    store, clock, read
-):
-    assert store.prune() == 0
-    assert store.subscriptions("s1") == {"django://1"}
-    assert read() == [b"a"]
-    assert keys_of(store.streams()) == ["t1"]
-    clock.pass_by(seconds=15)
-
-    # The question and the stream.
-    assert store.prune() == 2
-
-    assert store.session("s1")
-    assert store.read("l1", session="s1", after=0).is_orphaned
-
-
-def test_one_new_session_in_a_hundred_prunes(store, clock, dice, add_session):
-    add_session("old")
-    clock.pass_by(minutes=30)
-    dice.next = 0.01
-    add_session("s1")
-    assert store.prune() == 1
-    add_session("older")
-    clock.pass_by(minutes=30)
-    dice.next = 0.0099
-
-    add_session("s2")
-
-    assert store.prune() == 0
+    assert keys_of(store.streams()) == ["t3", "t1"]

@@ -27,8 +27,6 @@ MCP_DJANGO = {
     "AUTHENTICATORS": ["mcp_django.auth.Anonymous"],
     "MAX_BODY": 20_000,
     "TOOL_TIMEOUT": float(os.environ.get("LIVE_TOOL_TIMEOUT", "60")),
-    # The database has no tables.
-    "STORE": "memory",
 }
 if os.environ.get("LIVE_ORIGIN"):
     MCP_DJANGO["ALLOWED_ORIGINS"] = [os.environ["LIVE_ORIGIN"]]
@@ -42,4 +40,5 @@ if os.environ.get("LIVE_DB"):
             "init_command": "PRAGMA journal_mode=WAL;",
         },
     }
-    MCP_DJANGO["STORE"] = "database"
+    MCP_DJANGO["SESSION_CACHE"] = os.environ.get("LIVE_CACHE", "database")
+    CACHES["redis"]["KEY_PREFIX"] = os.environ.get("LIVE_PREFIX", "")  # noqa: F405

@@ -7,11 +7,12 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from django.utils import timezone
 
-from mcp_django.models import PersonalToken, Session
+from mcp_django.models import PersonalToken
 from mcp_django.protocol.revisions import Revision
+from mcp_django.stores.interface import get_store
 from tests.served import SocketClient, served
 from tests.waiting import PATIENCE, wait_until
 
@@ -22,7 +23,7 @@ LEGACY = Revision.V2025_06_18
 @pytest.fixture(scope="module")
 def port(django_db_setup):
     """Of a server over the database of the tests."""
-    with served("asgi", audit=False) as port:
+    with served("asgi", audit=False, session_cache="database") as port:
         yield port
 
 
@@ -31,7 +32,9 @@ def read(client):
     assert not answer.is_error, answer.text
 
 
-def test_reads_are_answered_while_others_hold_the_locks_for_which_new_sessions_wait(staff, port):
+def test_reads_are_answered_while_others_hold_the_locks_for_which_new_sessions_wait(
+    staff, port, shared_sessions
+):
     connect = partial(SocketClient, port, user=staff)
     readers = [connect(), connect(), connect(revision=LEGACY), connect(revision=LEGACY)]
     beginners = [connect(revision=LEGACY) for _ in range(4)]
@@ -39,13 +42,16 @@ def test_reads_are_answered_while_others_hold_the_locks_for_which_new_sessions_w
         reader.initialize()
     long_ago = timezone.now() - timedelta(minutes=5)
     PersonalToken.objects.update(last_used_at=long_ago)
-    Session.objects.update(seen=long_ago)
+    store = get_store()
+    for session in store.sessions():
+        store.update_session(session.key, seen=long_ago)
 
     with ThreadPoolExecutor(4) as threads:
         with transaction.atomic():
             # On SQLite the transaction itself has the one lock.
             list(PersonalToken.objects.select_for_update())
-            list(Session.objects.select_for_update())
+            if connection.features.has_select_for_update:
+                connection.cursor().execute("SELECT * FROM mcp_cache FOR UPDATE")
             begun = [threads.submit(beginner.initialize) for beginner in beginners]
             for reader in readers * 2:
                 read(reader)
@@ -57,7 +63,8 @@ def test_reads_are_answered_while_others_hold_the_locks_for_which_new_sessions_w
         for client in (*readers, *beginners):
             read(client)
         tokens = PersonalToken.objects.filter(last_used_at__lte=long_ago)
-        return not (tokens.exists() or Session.objects.filter(seen__lte=long_ago).exists())
+        seen = [session.seen for session in store.sessions()]
+        return len(seen) == 6 and min(seen) > long_ago and not tokens.exists()
 
     wait_until(all_noted)
-    assert Session.objects.count() == 6
+    assert len(store.sessions()) == 6

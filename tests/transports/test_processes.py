@@ -61,14 +61,19 @@ def subscribe(client):
     return text, uri
 
 
-@pytest.fixture(scope="module", params=[CORE, PUBSUB], ids=["core", "pubsub"])
+@pytest.fixture(
+    scope="module",
+    params=[(CORE, "database"), (PUBSUB, "redis")],
+    ids=["core and database", "pubsub and redis"],
+)
 def servers(request, tmp_path_factory):
     """Shared by all tests."""
     database = tmp_path_factory.mktemp("site") / "site.sqlite3"
     make_database(database)
     prefix = f"test-{secrets.token_hex(8)}"
+    layer, cache = request.param
     environ = {"LIVE_PREFIX": prefix, "LIVE_DB": str(database)}
-    with Servers(LIVE_LAYER=request.param, **environ) as servers:
+    with Servers(LIVE_LAYER=layer, LIVE_CACHE=cache, **environ) as servers:
         yield servers
 
 

@@ -14,7 +14,6 @@ from mcp_django.conf import get_config
 from mcp_django.exposure.questions.idempotency import prune_promises
 from mcp_django.management.commands.mcp_token import find_user
 from mcp_django.models import CallRecord, Upload
-from mcp_django.stores.interface import get_store
 
 #: Rows in one statement: nobody who writes waits long for it.
 CHUNK = 5000
@@ -22,8 +21,8 @@ CHUNK = 5000
 
 class Command(BaseCommand):
     help = (
-        "Delete old records of calls, spent confirmations, answers kept for repeated calls, "
-        "expired files for assistants, and what is left of idle sessions. "
+        "Delete old records of calls, spent confirmations, answers kept for repeated calls, and "
+        "expired files for assistants. "
         "With --user, all records of one user's calls."
     )
 
@@ -50,9 +49,6 @@ class Command(BaseCommand):
             self.stdout.write(f"Confirmations and repeated answers deleted: {promises}.")
             files, _ = Upload.expired(now).delete()
             self.stdout.write(f"Expired files for assistants deleted: {files}.")
-            # Last: a store that is gone keeps nothing else from being done.
-            pruned = get_store().prune()
-            self.stdout.write(f"Sessions, streams and questions deleted: {pruned}.")
 
 
 def delete_calls(*, before: datetime | None, user: Any) -> int:

@@ -37,7 +37,7 @@ from mcp_django.conf import get_config
 from mcp_django.exceptions import Cancelled
 from mcp_django.principal import Principal
 from mcp_django.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, ProtocolError
-from mcp_django.stores.transactions import is_inside
+from mcp_django.stores.transactions import is_inside, session_database
 from mcp_django.transports.exchanges import HeaderList, Reply, crashed, refuse_exchange
 from mcp_django.transports.serving import Service
 
@@ -317,7 +317,7 @@ def respond_through(chain: Chain, service: Service) -> Reply:
 
 def now_or_later(waiting: list[Callable[[], object]], work: Callable[[], object]) -> None:
     """What a store keeps must not roll back with a middleware's transaction."""
-    if is_inside():
+    if is_inside(session_database()):
         waiting.append(work)
     else:
         work()

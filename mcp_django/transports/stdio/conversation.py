@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import secrets
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
@@ -15,6 +16,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from django.conf import settings
+from django.core.cache.backends.locmem import LocMemCache
 from django.http import HttpRequest
 
 from mcp_django.auth.authenticate import STDIO, authenticate
@@ -43,8 +45,8 @@ from mcp_django.protocol.negotiation import (
     route,
 )
 from mcp_django.protocol.revisions import ASSUMED, Revision
+from mcp_django.stores.cache import CacheStore
 from mcp_django.stores.interface import chosen
-from mcp_django.stores.memory import MemoryStore
 from mcp_django.transports.exchanges import JSON, Call, Exchange, Reply, StreamSpec, busy, crashed
 from mcp_django.transports.http.endpoint import batch_exchange, begins_session
 from mcp_django.transports.serving import Service
@@ -412,12 +414,14 @@ def take_streams() -> Pipes:
 
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
+#: Of one session: itself and its logs and questions.
+SESSION_ENTRIES = 10_000
 
 
-class ProcessStore(MemoryStore):
-    """The session lasts as long as the process, however long nothing happens."""
-
-    idle = staticmethod(lambda: timedelta.max)
+def process_store() -> CacheStore:
+    """In memory. The session lasts as long as the process, however long nothing happens."""
+    cache = LocMemCache(secrets.token_hex(), {"OPTIONS": {"MAX_ENTRIES": SESSION_ENTRIES}})
+    return CacheStore(lambda: cache, idle=lambda: timedelta.max)
 
 
 async def serve(caller: Caller, pipes: Pipes) -> None:
@@ -426,7 +430,7 @@ async def serve(caller: Caller, pipes: Pipes) -> None:
     reader = LineReader(pipes.input, limit=get_config().max_body, ended=is_over.set)
     writer = LineWriter(pipes.output, closed=is_over.set)
     conversation = Conversation(caller, writer)
-    with chosen.using(ProcessStore()), stopping(is_over.set):
+    with chosen.using(process_store()), stopping(is_over.set):
         reading = asyncio.create_task(conversation.read(reader))
         reading.add_done_callback(lambda task: is_over.set())
         await is_over.wait()

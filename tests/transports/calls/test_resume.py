@@ -11,8 +11,8 @@ from django.utils import timezone
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.stores import bounds
+from mcp_django.stores.cache import CacheStore
 from mcp_django.stores.interface import chosen
-from mcp_django.stores.memory import MemoryStore
 from mcp_django.transports.streams import event_stream
 from mcp_django.transports.streams.hub import get_hub
 from tests.transports.event_stream import changed, turn_the_wheel
@@ -26,8 +26,8 @@ NEWEST = LEGACY[-1]
 
 @pytest.fixture
 def store(monkeypatch):
-    """A store in memory, whose clock the test turns."""
-    store = MemoryStore(clock=lambda: store.now)
+    """A store whose clock the test turns."""
+    store = CacheStore(clock=lambda: store.now)
     store.now = timezone.now()
     monkeypatch.setattr(chosen, "_store", store)
     return store
@@ -77,7 +77,7 @@ async def test_a_tool_that_closes_its_stream_is_answered_when_the_client_comes_b
 async def test_a_tool_that_ends_while_its_stream_is_closed_is_answered_when_the_client_comes_back(
     party, offer, gate, monkeypatch
 ):
-    class SlowStore(MemoryStore):
+    class SlowStore(CacheStore):
         def open_log(self, log):
             gate.wait()
             super().open_log(log)

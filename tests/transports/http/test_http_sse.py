@@ -379,10 +379,7 @@ async def test_a_flood_of_posts_is_held_up_before_it_is_accepted(
 # What the POST is refused with
 
 
-async def test_a_store_that_is_gone_fails_the_post_and_not_the_stream(
-    sse, configure, monkeypatch, caplog
-):
-    configure(STORE="memory")
+async def test_a_store_that_is_gone_fails_the_post_and_not_the_stream(sse, monkeypatch, caplog):
     session = await sse().begin()
 
     def fail(key):
@@ -423,8 +420,7 @@ async def test_a_server_without_a_free_thread_refuses_post_and_stream(
 
 
 @pytest.fixture
-def in_memory(configure):
-    configure(STORE="memory")
+def store():
     return get_store()
 
 
@@ -433,7 +429,7 @@ def stream_of(session):
 
 
 @pytest.mark.thorough
-async def test_answers_are_not_dropped_while_nobody_reads_them(in_memory, elsewhere, sse):
+async def test_answers_are_not_dropped_while_nobody_reads_them(store, elsewhere, sse):
     session = await sse(posts=elsewhere).begin()
     stream = stream_of(session)
     # As if it had not come back from its last look.
@@ -453,15 +449,15 @@ async def test_answers_are_not_dropped_while_nobody_reads_them(in_memory, elsewh
 
 
 async def test_a_call_of_a_process_that_was_killed_ends_with_an_error(
-    in_memory, elsewhere, sse, patient, gate
+    store, elsewhere, sse, patient, gate
 ):
     session = await sse(posts=elsewhere).begin()
     number = await session.send("tools/call", PATIENT)
     await gate.until_reached()
 
     elsewhere.die()
-    in_memory.clock = partial(timezone.now().__add__, timedelta(seconds=20))
-    in_memory.renew(get_hub().key)
+    store.clock = partial(timezone.now().__add__, timedelta(seconds=20))
+    store.renew(get_hub().key)
     stream_of(session)._nudged()
 
     error = (await session.answer_to(number))["error"]
@@ -470,25 +466,25 @@ async def test_a_call_of_a_process_that_was_killed_ends_with_an_error(
 
 
 async def test_a_session_whose_process_was_killed_is_not_found(
-    in_memory, elsewhere, sse, monkeypatch
+    store, elsewhere, sse, monkeypatch
 ):
     session = await sse().begin()
-    monkeypatch.setattr(in_memory, "renew", bool)
-    in_memory.clock = partial(timezone.now().__add__, timedelta(seconds=20))
+    monkeypatch.setattr(store, "renew", bool)
+    store.clock = partial(timezone.now().__add__, timedelta(seconds=20))
     session.posts = elsewhere
 
     posted = await session.post(PINGING)
 
     assert posted.status == 404
-    assert in_memory.session(key_of(session.id)) is None
+    assert store.session(key_of(session.id)) is None
     assert await session.stream.rest() == []
     await settled()
 
 
-async def test_a_stream_that_missed_what_calls_there_were_ends(in_memory, elsewhere, sse):
+async def test_a_stream_that_missed_what_calls_there_were_ends(store, elsewhere, sse):
     session = await sse(posts=elsewhere).begin()
     index = index_of(key_of(session.id))
-    in_memory.append(index, [b"unknown"] * 300)
+    store.append(index, [b"unknown"] * 300)
 
     changed(log_topic(index))
 
@@ -498,20 +494,20 @@ async def test_a_stream_that_missed_what_calls_there_were_ends(in_memory, elsewh
 
 @pytest.mark.parametrize(("times", "is_lost"), [(1, False), (2, True)])
 async def test_a_store_that_fails_is_asked_again_for_a_while(
-    in_memory, elsewhere, sse, patient, gate, monkeypatch, caplog, times, is_lost
+    store, elsewhere, sse, patient, gate, monkeypatch, caplog, times, is_lost
 ):
     monkeypatch.setattr(http_sse, "PAUSES", (0,))
     session = await sse(posts=elsewhere).begin()
     number = await session.send("tools/call", PATIENT)
     await gate.until_reached()
-    append, failures = in_memory.append, [OSError("gone")] * times
+    append, failures = store.append, [OSError("gone")] * times
 
     def fail_at_first(*args, **options):
         if failures:
             raise failures.pop()
         return append(*args, **options)
 
-    monkeypatch.setattr(in_memory, "append", fail_at_first)
+    monkeypatch.setattr(store, "append", fail_at_first)
     gate.open()
     await elsewhere.settled()
 

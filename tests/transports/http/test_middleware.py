@@ -7,11 +7,12 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.core.cache import caches
 from django.utils import timezone
 
-from mcp_django.models import Session, Subscription
 from mcp_django.principal import DEFAULT_SERVER
 from mcp_django.protocol.revisions import LEGACY, Revision
+from mcp_django.stores.interface import get_store
 from mcp_django.subscriptions.outbox import publish
 from mcp_django.subscriptions.topics import Change
 from mcp_django.testing import ProtocolFailure
@@ -28,8 +29,10 @@ URI = "django://models/shop.order"
         pytest.param(False, marks=pytest.mark.django_db(transaction=True), id="in threads"),
     ]
 )
-def connect(request, run, make_user):
-    """Clients of one member of the staff, who has begun no session."""
+def connect(request, run, make_user, configure):
+    """Clients of one member of the staff, who has begun no session. Those are in the database."""
+    caches["database"].clear()
+    configure(SESSION_CACHE="database")
 
     def make(revision=Revision.V2025_06_18):
         return CheckedClient(user=user, revision=revision, inline=request.param)
@@ -39,20 +42,29 @@ def connect(request, run, make_user):
     return make
 
 
+def only_session():
+    [session] = get_store().sessions()
+    return session
+
+
+def subscriptions():
+    return get_store().subscriptions(only_session().key)
+
+
 @pytest.mark.parametrize("legacy", LEGACY, ids=str)
 def test_a_session_begins_is_used_and_ends(connect, legacy):
     client = connect(legacy)
 
     client.initialize()
 
-    assert Session.objects.get().is_initialized
+    assert only_session().is_initialized
     long_ago = timezone.now() - timedelta(minutes=5)
-    Session.objects.update(seen=long_ago)
+    get_store().update_session(only_session().key, seen=long_ago)
     assert client.list_tools()
-    assert Session.objects.get().seen > long_ago
+    assert only_session().seen > long_ago
     used = client.session
     client.end_session()
-    assert not Session.objects.exists()
+    assert get_store().sessions() == []
     client.session = used
     with pytest.raises(ProtocolFailure, match="Session not found"):
         client.list_tools()
@@ -68,10 +80,10 @@ def test_a_session_subscribes_up_to_its_limit_and_says_which_messages_it_wants(c
     with pytest.raises(ProtocolFailure, match="subscribes to 1 resources at most"):
         client.request("resources/subscribe", {"uri": "django://site"})
 
-    assert Subscription.objects.get().uri == URI
-    assert Session.objects.get().log_level == "error"
+    assert subscriptions() == {URI}
+    assert only_session().log_level == "error"
     client.request("resources/unsubscribe", {"uri": URI})
-    assert not Subscription.objects.exists()
+    assert subscriptions() == frozenset()
 
 
 @pytest.mark.thorough
@@ -81,7 +93,7 @@ def test_a_middleware_that_answers_with_its_own_page_begins_no_session(connect, 
     with pytest.raises(ProtocolFailure, match="middleware refused"):
         connect().initialize()
 
-    assert not Session.objects.exists()
+    assert get_store().sessions() == []
 
 
 # Streams

@@ -17,7 +17,7 @@ from mcp_django.exposure.generation import generations
 from mcp_django.models import PersonalToken, ServerSettings
 from mcp_django.protocol.revisions import Revision
 from mcp_django.stores.interface import chosen
-from mcp_django.stores.memory import MemoryStore
+from mcp_django.stores.cache import CacheStore
 from mcp_django.subscriptions.outbox import outbox, publish
 from mcp_django.subscriptions.topics import EVERYTHING, Change
 from mcp_django.transports.http import responses
@@ -475,7 +475,7 @@ async def test_a_stream_opens_though_the_store_cannot_show_it(
     def fail(stream):
         raise ConnectionError("gone")
 
-    store = MemoryStore()
+    store = CacheStore()
     monkeypatch.setattr(chosen, "_store", store)
     monkeypatch.setattr(store, "show_stream", fail)
 
