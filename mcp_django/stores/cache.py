@@ -95,8 +95,8 @@ class CacheStore:
         self.documents = Documents(make)
         #: The open streams of this process, by owner and key.
         self._streams: dict[str, dict[str, OpenStream]] = {}
-        #: When this process renewed the lease of an owner.
-        self._renewed: dict[str, datetime] = {}
+        #: When other processes were told of the streams of an owner.
+        self._told: dict[str, datetime] = {}
         self._lock = threading.Lock()
 
     # Sessions
@@ -156,7 +156,7 @@ class CacheStore:
         return sorted(live, key=lambda session: session.created, reverse=True)
 
     def hold_standalone(self, session: str, *, owner: str) -> bool:
-        self.renew(owner)
+        self._renew_lease(owner)
         with self._changing(session) as document:
             if document is None:
                 return False
@@ -194,7 +194,7 @@ class CacheStore:
     # Event logs
 
     def open_log(self, log: Log) -> None:
-        self.renew(log.owner)
+        self._renew_lease(log.owner)
         with self._changing(log.session) as document:
             if document is None:
                 return
@@ -236,13 +236,14 @@ class CacheStore:
         return self._add(key, [event], is_final=True, only_orphan=True)[0]
 
     def renew(self, owner: str) -> None:
-        now = self.clock()
-        self.documents.put(lease_name(owner), now, LEASE_LIFE)
+        self._renew_lease(owner)
         with self._lock:
-            self._renewed[owner] = now
             if owner not in self._streams:
                 return
+            self._told[owner] = self.clock()
             fields = [{**vars(stream)} for stream in self._streams[owner].values()]
+            if not fields:
+                del self._streams[owner]
         # Also where nothing has changed: the cache may have lost them.
         self.documents.put(streams_name(owner), fields, LEASE_LIFE)
         if owner not in (self.documents.get("owners") or ()):
@@ -253,7 +254,7 @@ class CacheStore:
     # Questions
 
     def ask(self, question: Question) -> None:
-        self.renew(question.owner)
+        self._renew_lease(question.owner)
         digest = digest_of(question.id)
         with self._changing(question.session) as document:
             if document is None:
@@ -365,6 +366,9 @@ class CacheStore:
         for surplus in theirs[bounds.MOST_SESSIONS - 1 :]:
             self.end_session(surplus)
 
+    def _renew_lease(self, owner: str) -> None:
+        self.documents.put(lease_name(owner), self.clock(), LEASE_LIFE)
+
     def _holders(self, owners: Iterable[str]) -> list[str]:
         """Return those that hold their lease."""
         names, now = {lease_name(owner): owner for owner in owners}, self.clock()
@@ -426,6 +430,6 @@ class CacheStore:
             self.documents.drop(name)
 
     def _tell(self, owner: str) -> None:
-        renewed = self._renewed.get(owner)
-        if renewed is None or self.clock() - renewed >= SOON:
+        told = self._told.get(owner)
+        if told is None or self.clock() - told >= SOON:
             self.renew(owner)

@@ -31,9 +31,9 @@ from mcp_django.stores.transactions import database_of, is_contention, is_inside
 
 #: In front of each key. The number goes up with the shape of a document: others are not read.
 PREFIX = "mcp:1:"
-#: Seconds after which the lock of a process that died expires. In the last of them nobody writes:
-#: the lock may be somebody else's by the time that is done.
-LOCK, LAST_OF_LOCK = 15, 3
+#: Seconds after which the lock of a process that died expires. In the last ones nobody begins to
+#: write: SQLite may wait for long, and the lock may be somebody else's by then.
+LOCK, LAST_OF_LOCK = 30, 10
 #: Seconds that others may be in the way, for all attempts.
 PATIENCE = 5.0
 #: Seconds before the second attempt, at most; doubled for each further one.
