@@ -136,13 +136,6 @@ def no_session_is_left():
     chosen.forget()
 
 
-@pytest.fixture
-def shared_sessions(configure, transactional_db):
-    """Sessions are in a cache that other processes share: in a table of the database."""
-    caches["database"].clear()
-    configure(SESSION_CACHE="database")
-
-
 @pytest.fixture(autouse=True)
 def no_application_says_where_the_endpoint_is(monkeypatch):
     """Forget the path of applications that other tests made in this process, and the prefix of

@@ -20,7 +20,6 @@ from tests.nasty.models import Order as ArchivedOrder
 from tests.nasty.models import Person, Tag, Tenant
 from tests.nasty.site import caller, count, numbers, record
 from tests.shop.models import Customer, Order
-from tests.subscriptions.conftest import heard as heard
 
 pytestmark = pytest.mark.django_db(transaction=True, databases="__all__")
 READERS = ("left", "right")

@@ -7,6 +7,7 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
+from django.core.cache import caches
 from django.db import connection, transaction
 from django.utils import timezone
 
@@ -33,8 +34,10 @@ def read(client):
 
 
 def test_reads_are_answered_while_others_hold_the_locks_for_which_new_sessions_wait(
-    staff, port, shared_sessions
+    staff, port, configure
 ):
+    caches["database"].clear()
+    configure(SESSION_CACHE="database")
     connect = partial(SocketClient, port, user=staff)
     readers = [connect(), connect(), connect(revision=LEGACY), connect(revision=LEGACY)]
     beginners = [connect(revision=LEGACY) for _ in range(4)]
