@@ -120,16 +120,16 @@ def test_no_module_of_the_package_is_longer_than_700_lines():
 #: only where another one goes down by as much: a feature pays with a deletion.
 BUDGET = {
     ("protocol",): 2_000,
-    ("exposure",): 4_657,
+    ("exposure",): 4_797,
     ("exposure/query",): 5_521,
     ("exposure/admin_bridge", "exposure/forms"): 5_756,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_012,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_300,
-    ("stores", "transports"): 8_692,
-    ("admin",): 4_286,
-    ("", "templating", "testing", "management", "templatetags"): 3_747,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_149,
+    ("stores", "transports"): 7_998,
+    ("admin",): 4_285,
+    ("", "templating", "testing", "management", "templatetags"): 3_625,
     ("oauth",): 1_822,
 }
 

@@ -465,9 +465,7 @@ async def test_a_call_of_a_process_that_was_killed_ends_with_an_error(
     gate.open()
 
 
-async def test_a_session_whose_process_was_killed_is_not_found(
-    store, elsewhere, sse, monkeypatch
-):
+async def test_a_session_whose_process_was_killed_is_not_found(store, elsewhere, sse, monkeypatch):
     session = await sse().begin()
     monkeypatch.setattr(store, "renew", bool)
     store.clock = partial(timezone.now().__add__, timedelta(seconds=20))

@@ -16,8 +16,8 @@ from mcp_django.auth.authenticate import cache
 from mcp_django.exposure.generation import generations
 from mcp_django.models import PersonalToken, ServerSettings
 from mcp_django.protocol.revisions import Revision
-from mcp_django.stores.interface import chosen
 from mcp_django.stores.cache import CacheStore
+from mcp_django.stores.interface import chosen
 from mcp_django.subscriptions.outbox import outbox, publish
 from mcp_django.subscriptions.topics import EVERYTHING, Change
 from mcp_django.transports.http import responses
