@@ -10,14 +10,18 @@ from typing import TYPE_CHECKING, Any
 
 from django.contrib import admin
 from django.contrib.admin.options import IncorrectLookupParameters
+from django.contrib.admin.utils import quote
 from django.contrib.auth import get_user_model
 from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.db.models import Q, QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.urls import NoReverseMatch, reverse
 from django.utils.formats import date_format
 from django.utils.functional import cached_property
-from django.utils.html import format_html
+from django.utils.html import format_html, format_html_join
+from django.utils.http import urlencode
+from django.utils.safestring import mark_safe
 from django.utils.timezone import template_localtime  # type: ignore[attr-defined]  # no stub
 
 from mcp_django.admin.pages import ReadOnlyAdmin
@@ -95,6 +99,24 @@ class TargetFilter(RecentFilter):
         return Q(target=value) | Q(target__startswith=f"{value} ")
 
 
+class RecordFilter(admin.SimpleListFilter):
+    """The calls that wrote one record: `?record=shop.order:5`. Pages link to it."""
+
+    title, parameter_name = "record", "record"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(self.value() or "", self.value() or "")]
+
+    def has_output(self) -> bool:
+        return self.value() is not None
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[CallRecord]
+    ) -> QuerySet[CallRecord]:
+        label, _, key = (self.value() or "").partition(":")
+        return queryset.filter(model=label, keys__contains=json.dumps(key))
+
+
 def recent(request: HttpRequest) -> list[tuple[Any, ...]]:
     """The user, the user's name, the client and the tool of the newest records, asked once."""
     known: list[tuple[Any, ...]] | None = getattr(request, "_mcp_recent", None)
@@ -130,6 +152,7 @@ class CallRecordAdmin(ReadOnlyAdmin):
         UserFilter,
         ClientFilter,
         TargetFilter,
+        RecordFilter,
     )
     list_select_related = ("user",)
     search_fields = ("=correlation_id", "principal", "client", "target")
@@ -142,7 +165,7 @@ class CallRecordAdmin(ReadOnlyAdmin):
     actions = ("export_csv",)
     fields = (
         *("at", "who", "principal", "client", "kind", "method", "target", "outcome", "reason"),
-        *("milliseconds", "rows", "bytes", "correlation_id", "shown_arguments"),
+        *("written", "milliseconds", "rows", "bytes", "correlation_id", "shown_arguments"),
     )
 
     @admin.action(description="Export selected calls as CSV", permissions=["view"])
@@ -172,6 +195,25 @@ class CallRecordAdmin(ReadOnlyAdmin):
         if not record.reason:
             return outcome
         return format_html("{}<br><small>{}</small>", outcome, record.reason)
+
+    @admin.display(description="records written")
+    def written(self, record: CallRecord) -> str:
+        """Return the keys of the records with links: to the record, and to all calls like this."""
+        calls = reverse(f"{self.admin_site.name}:mcp_django_callrecord_changelist")
+        lines = []
+        for key in json.loads(record.keys or "[]"):
+            query = urlencode({"record": f"{record.model}:{key}"})
+            its_calls = format_html('<a href="{}?{}">its calls</a>', calls, query)
+            lines.append((self.link_to(record.model, key), its_calls))
+        return format_html_join(mark_safe("<br>"), "{} ({})", lines)
+
+    def link_to(self, label: str, key: str) -> str:
+        """Return a link to a record, or its key where this site has no page of it."""
+        name = f"{self.admin_site.name}:{label.replace('.', '_')}_change"
+        try:
+            return format_html('<a href="{}">{}</a>', reverse(name, args=[quote(key)]), key)
+        except NoReverseMatch:
+            return key
 
     @admin.display(description="ms")
     def took(self, record: CallRecord) -> int:

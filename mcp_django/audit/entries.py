@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from mcp_django.auth.redaction import REDACTED, names_credential, redact
@@ -17,6 +17,10 @@ LONGEST_CLIENT = 100
 LONGEST_NAME = 80
 LONGEST_METHOD = 60
 LONGEST_TARGET = 300
+LONGEST_MODEL = 200
+LONGEST_KEYS = 1000
+#: Keys that a record of a call has.
+MOST_KEYS = 200
 CUT = "…"
 HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
@@ -33,6 +37,14 @@ def line(text: str, most: int) -> str:
 
 def printable(text: str) -> str:
     return "".join(char if char.isprintable() else "\N{REPLACEMENT CHARACTER}" for char in text)
+
+
+def keys_line(keys: Sequence[Any]) -> str:
+    """As many of the keys of records as there is room for, as texts in a list of JSON."""
+    texts = [str(key) for key in keys[:MOST_KEYS]]
+    while len(written := json.dumps(texts)) > LONGEST_KEYS:
+        texts.pop()
+    return written if texts else ""
 
 
 def client_line(name: str, version: str | None) -> str:

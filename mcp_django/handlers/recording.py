@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
+import re
 import time
+from collections.abc import Mapping, Sequence
 from copy import copy
 from typing import Any, TypeAlias
 
@@ -14,8 +16,10 @@ from mcp_django import signals
 from mcp_django.audit.entries import (
     LONGEST_CLIENT,
     LONGEST_METHOD,
+    LONGEST_MODEL,
     LONGEST_TARGET,
     client_line,
+    keys_line,
     line,
     redacted,
 )
@@ -25,7 +29,7 @@ from mcp_django.auth.throttles import count_failure, is_dry_run, refusals
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import Limited, NotDone, NotFound, ToolError
-from mcp_django.exposure.primitives import BUILT_IN
+from mcp_django.exposure.primitives import BUILT_IN, WRITES
 from mcp_django.models import CallRecord
 from mcp_django.principal import LONGEST_PRINCIPAL
 from mcp_django.protocol.errors import ProtocolError
@@ -40,6 +44,8 @@ Outcome: TypeAlias = CallRecord.Outcome
 
 #: Stands behind the target of a dry run.
 TRIED = " (dry run)"
+#: A number, or a UUID.
+KEY = re.compile(r"[0-9a-fA-F-]{1,40}")
 #: Members of params that are no arguments.
 UNTOLD = frozenset({"_meta", "requestState"})
 # Tuples: to look into a set asks an enum for its hash, which takes longer.
@@ -66,7 +72,7 @@ SIGNALS: dict[str, tuple[Signal | None, tuple[Outcome, ...]]] = {
 class Recording:
     """One call, from its start to its one record."""
 
-    __slots__ = ("context", "ends", "request", "started")
+    __slots__ = ("context", "ends", "request", "started", "written")
 
     def __init__(self, context: CallContext, request: Request) -> None:
         self.context = context
@@ -74,8 +80,12 @@ class Recording:
         self.started = time.perf_counter()
         #: When a client leaves, two threads may report the end. Only one of them can take this.
         self.ends = [True]
+        #: The label of the model and the keys of what was written, or was to be.
+        self.written: tuple[str, Sequence[Any]] = to_be_written(request)
 
     def answered(self, result: object, *, size: int, is_asked: bool) -> None:
+        if isinstance(result, ToolResult) and result.model:
+            self.written = result.model, result.keys
         if is_asked:
             self.end(Outcome.ASKED, size=size)
         elif isinstance(result, ToolResult) and result.is_error:
@@ -164,6 +174,8 @@ class Recording:
             correlation_id=correlation_id,
             arguments=arguments,
             reason=reason,
+            model=line(self.written[0], LONGEST_MODEL),
+            keys=keys_line(self.written[1]),
         )
         if config.audit:
             # What changes something, and what was not allowed, is kept before anybody hears of it.
@@ -217,15 +229,37 @@ def target_of(request: Request) -> str:
     return ""
 
 
+def to_be_written(request: Request) -> tuple[str, Sequence[Any]]:
+    """The label of the model, and the keys, that the arguments of a tool that writes name. Only
+    numbers and UUIDs: any other text may be something else, and arguments are not kept.
+    """
+    name, arguments = request.params.get("name"), request.params.get("arguments")
+    is_write = request.method == "tools/call" and isinstance(name, str) and name in WRITES
+    if not is_write or not isinstance(arguments, dict):
+        return "", ()
+    keys = arguments.get("pk", arguments.get("pks", ()))
+    listed = keys if isinstance(keys, list) else [keys]
+    return label_in(arguments), [key for key in listed if is_number_or_uuid(key)]
+
+
+def is_number_or_uuid(key: Any) -> bool:
+    if isinstance(key, str):
+        return KEY.fullmatch(key) is not None
+    return type(key) is int and abs(key) < 2**63
+
+
+def label_in(arguments: Mapping[str, Any]) -> str:
+    """The label of a model among arguments. Any other text is an argument as all others are."""
+    label = arguments.get("model")
+    app, _, model = label.lower().partition(".") if isinstance(label, str) else ("", "", "")
+    return f"{app}.{model}" if model in apps.all_models.get(app, ()) else ""
+
+
 def tool_target(name: Any, arguments: Any) -> str:
     if not (isinstance(name, str) and isinstance(arguments, dict)):
         return text(name)
-    label = arguments.get("model")
-    if isinstance(label, str) and name in BUILT_IN:
-        app, _, model = label.lower().partition(".")
-        # Any other text is an argument as all the others are.
-        if model in apps.all_models.get(app, ()):
-            name = f"{name} {app}.{model}"
+    if name in BUILT_IN and (label := label_in(arguments)):
+        name = f"{name} {label}"
     # Nothing else in a record says that it was a dry run.
     return text(f"{cut(name)}{TRIED}" if is_dry_run(name, arguments) else name)
 

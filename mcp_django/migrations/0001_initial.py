@@ -144,6 +144,14 @@ class Migration(migrations.Migration):
                 ),
                 ("milliseconds", models.PositiveIntegerField(default=0)),
                 ("rows", models.PositiveIntegerField(null=True)),
+                (
+                    "model",
+                    models.CharField(blank=True, db_default="", default="", max_length=200),
+                ),
+                (
+                    "keys",
+                    models.CharField(blank=True, db_default="", default="", max_length=1000),
+                ),
                 ("bytes", models.PositiveBigIntegerField(default=0)),
                 ("correlation_id", models.CharField(blank=True, max_length=32)),
                 ("arguments", models.JSONField(null=True)),

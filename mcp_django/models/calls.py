@@ -62,6 +62,10 @@ class CallRecord(models.Model):
     reason = models.CharField(max_length=200, blank=True, default="", db_default="")
     milliseconds = models.PositiveIntegerField(default=0)
     rows = models.PositiveIntegerField(null=True)
+    #: The label of the model whose records a call wrote, or was to write.
+    model = models.CharField(max_length=200, blank=True, default="", db_default="")
+    #: The keys of these records as texts, as many as there is room for: a list in JSON.
+    keys = models.CharField(max_length=1000, blank=True, default="", db_default="")
     bytes = models.PositiveBigIntegerField(default=0)
     correlation_id = models.CharField(max_length=32, blank=True)
     #: Redacted and cut, and only where the settings ask for them.

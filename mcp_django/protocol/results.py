@@ -93,6 +93,9 @@ class ToolResult:
     refusal: Exception | None = None
     #: How many records were answered with or changed, for the record of the call.
     records: int | None = None
+    #: The label of the model whose records were written, and their keys, for the same.
+    model: str = ""
+    keys: Sequence[Any] = ()
 
     @classmethod
     def error(cls, sentence: str) -> ToolResult:

@@ -179,6 +179,24 @@ def test_filters_leave_what_they_say(browser, auditor, query, expected):
         assert targets(page) == expected
 
 
+def test_a_call_leads_to_the_records_that_it_wrote_and_to_all_calls_that_wrote_them(browser):
+    first = called(target="update_record", model="shop.order", keys='["5", "a/b"]')
+    last = called(target="delete_record", model="shop.order", keys='["5"]')
+    called(target="other", model="shop.order", keys='["55"]')
+    called(target="customer", model="shop.customer", keys='["5"]')
+    called(target="gone", model="shop.gone", keys='["5"]')
+
+    page = html.unescape(browser.get(detail(first)).content.decode())
+    links = re.findall(r'href="([^"]+)"', page[page.index("Records written") :])
+
+    assert links[0] == "/admin/shop/order/5/change/"
+    assert links[2] == "/admin/shop/order/a_2Fb/change/"
+    assert targets(browser.get(links[1])) == [last.target, first.target]
+    assert targets(browser.get(links[3])) == [first.target]
+    gone = browser.get(detail(CallRecord.objects.get(target="gone"))).content.decode()
+    assert "5 (<a href=" in gone
+
+
 def test_selected_calls_are_exported_and_no_cell_is_a_formula(browser, auditor):
     called(target="not selected")
     chosen = called(auditor, client="=1+1", arguments={"model": "shop.order"}, reason="a, b")

@@ -270,6 +270,8 @@ class ActionCall(OfferedAction):
             content=[TextContent(encoded.decode()), *file],
             is_error=answer.is_error,
             records=len(self.keys),
+            model=self.exposure.label,
+            keys=self.keys,
         )
 
     def _members(self, page: ActionPage | None, *, outcome: str, **members: Any) -> dict[str, Any]:

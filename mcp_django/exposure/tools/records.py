@@ -155,6 +155,12 @@ def result_of(
     return ToolResult(content=content or [TextContent(encoded.decode())], records=records)
 
 
+def result_of_write(answer: Mapping[str, Any], *, model: str, keys: Sequence[Any]) -> ToolResult:
+    """The answer of a call that wrote the records with these keys."""
+    text = TextContent(msgspec.json.encode(answer).decode())
+    return ToolResult(content=[text], records=len(keys), model=model.lower(), keys=keys)
+
+
 def example_for(rights: Rights, label: Any, *, tool: str) -> dict[str, Any]:
     """Return arguments of a tool that work for this caller, about the model with this label if
     the tool can answer about it. Empty if definitions do not make any: they name no record.
@@ -274,7 +280,10 @@ def create_record(context: CallContext, rights: Rights, given: asked.CreateRecor
     model_admin_for(rights, exposure, ADD)
     work = partial(writes.save, context, rights, given)
     if given.idempotency_key is UNSET or given.dry_run:
-        return result_of(msgspec.json.encode(work()), records=1)
+        answer = work()
+        # A dry run leaves no key.
+        keys = [answer["pk"]] if "pk" in answer else []
+        return result_of_write(answer, model=given.model, keys=keys)
     answer = once(
         context.principal,
         tool="create_record",
@@ -283,7 +292,7 @@ def create_record(context: CallContext, rights: Rights, given: asked.CreateRecor
         work=work,
         is_readable=partial(is_readable, rights, exposure),
     )
-    return result_of(msgspec.json.encode(answer), records=1)
+    return result_of_write(answer, model=given.model, keys=[answer["pk"]])
 
 
 def is_readable(rights: Rights, exposure: ModelExposure, answer: dict[str, Any]) -> bool:
@@ -307,7 +316,8 @@ def is_readable(rights: Rights, exposure: ModelExposure, answer: dict[str, Any])
 def update_record(context: CallContext, rights: Rights, given: asked.UpdateRecord) -> ToolResult:
     from mcp_django.exposure.admin_bridge import writes
 
-    return result_of(msgspec.json.encode(writes.save(context, rights, given)), records=1)
+    answer = writes.save(context, rights, given)
+    return result_of_write(answer, model=given.model, keys=[given.pk])
 
 
 #: Records that one call may change.
@@ -349,14 +359,14 @@ def update_records(context: CallContext, rights: Rights, given: asked.UpdateReco
         ),
         dry_run=given.dry_run,
     )
-    return result_of(msgspec.json.encode(answer), records=answer["records"])
+    return result_of_write(answer, model=given.model, keys=answer["keys"])
 
 
 def delete_record(context: CallContext, rights: Rights, given: asked.DeleteRecord) -> ToolResult:
     from mcp_django.exposure.admin_bridge import writes
 
     answer = writes.delete(context, rights, given)
-    return result_of(msgspec.json.encode(answer), records=len(answer["keys"]))
+    return result_of_write(answer, model=given.model, keys=answer["keys"])
 
 
 #: The member of a record that holds its version. No column is called so.
