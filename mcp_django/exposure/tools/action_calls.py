@@ -9,6 +9,8 @@ from typing import Any, Literal
 
 import msgspec
 from django.contrib.admin import ModelAdmin
+from django.contrib.admin.models import CHANGE, LogEntry
+from django.db.models import Max, QuerySet
 from django.utils.text import get_text_list
 from msgspec import UNSET
 
@@ -24,7 +26,9 @@ from mcp_django.exposure.admin_bridge.pages import (
 )
 from mcp_django.exposure.admin_bridge.relations import AdminDescriber, related_words
 from mcp_django.exposure.admin_bridge.requests import (
+    NOTE,
     CapturedMessage,
+    client_name,
     messages_as_json,
     public_address,
 )
@@ -157,7 +161,7 @@ class ActionCall(OfferedAction):
         while values or the agreement of a person are missing.
         """
         # First: without records nothing else is to be said.
-        keys = self.keys
+        keys, _ = self.keys, self._entries
         menu = self._menu_pairs()
         if self._asked_at() == "start":
             form = self._declared("mcp_form")
@@ -260,7 +264,24 @@ class ActionCall(OfferedAction):
         )
         return FormRefused(msgspec.json.encode(members).decode())
 
+    @cached_property
+    def _entries(self) -> QuerySet[LogEntry]:
+        """What the log of the admin says of this user since this was first asked for."""
+        entries = LogEntry.objects.filter(user_id=self.rights.principal.user.pk)
+        newest = entries.aggregate(newest=Max("pk"))["newest"] or 0
+        return entries.filter(pk__gt=newest)
+
+    def _log(self) -> None:
+        """Say in the log of the admin that the action ran, where it has not said so itself."""
+        if self._entries.exists():
+            return
+        message = f"{self.action.description} ({NOTE}{client_name(self.context)})"
+        rows = self.exposure.model._base_manager.filter(pk__in=self.keys)
+        LogEntry.objects.log_actions(self.rights.principal.user.pk, rows, CHANGE, message)
+
     def _done(self, answer: AdminAnswer, page: ActionPage | None, **members: Any) -> ToolResult:
+        if answer.kind in (Kind.DONE, Kind.LINK) and not answer.is_error:
+            self._log()
         common = {"outcome": answer.kind.value, "link": answer.link}
         encoded = msgspec.json.encode(self._members(page, **{**common, **members}))
         # The address of a file: it cannot be read a second time.

@@ -72,6 +72,17 @@ def test_the_log_of_the_admin_names_the_assistant(boss, parcels):
     assert "mcp_django.testing" in LogEntry.objects.get().get_change_message()
 
 
+def test_of_an_action_that_logs_nothing_the_log_says_that_it_ran(boss, parcels):
+    call(boss, "mark_shipped", pks=keys(parcels[:2]))
+    call(boss, "lose_all", pks=keys(parcels[:2]))
+
+    entries = LogEntry.objects.order_by("object_id")
+    assert [entry.object_id for entry in entries] == [str(key) for key in keys(parcels[:2])]
+    assert {entry.get_change_message() for entry in entries} == {
+        "Mark selected parcels as shipped (through an assistant: mcp_django.testing)"
+    }
+
+
 def test_an_action_that_only_reads_takes_filters_at_once(boss, parcels):
     answer = call(boss, "list_numbers", filters={"number": "n1"})
 
