@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from mcp_django.exposure.registry import registry
 from tests.workshop.admin import site
+from tests.workshop.models import Tag
 
 
 def update(client, record, *, inlines=None, dry_run=False, **values):
@@ -17,10 +18,27 @@ def update(client, record, *, inlines=None, dry_run=False, **values):
     )
 
 
+def create(client, **values):
+    return client.call_tool("create_record", model="workshop.thing", values=values)
+
+
 def changed(answer):
     """The changes that a call tells of, which must have succeeded."""
     assert not answer.is_error, answer.text
     return answer.data["changed"]
+
+
+def differing(before, after):
+    return {name for name in before if before[name] != after[name]}
+
+
+def asked(client):
+    """What its person was asked to agree to."""
+    return client.questions["confirmation"]["params"]["message"]
+
+
+def tag_names():
+    return sorted(Tag.objects.values_list("name", flat=True))
 
 
 def names(record, field="tags"):

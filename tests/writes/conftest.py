@@ -35,6 +35,12 @@ def client(boss):
 
 
 @pytest.fixture
+def asker(boss):
+    """The boss, who is asked and agrees."""
+    return CheckedClient(user=boss, answers={"confirmation": {"confirm": True}})
+
+
+@pytest.fixture
 def tags(db):
     """Two that are active, and one that is not any more."""
     return [

@@ -19,13 +19,9 @@ from tests.clients import CheckedClient
 from tests.workshop.admin import TagAdmin, ThingAdmin, site
 from tests.workshop.exposed import EXPOSED
 from tests.workshop.models import Job, Tag, Thing
-from tests.writes.calls import update
+from tests.writes.calls import create, update
 
 pytestmark = pytest.mark.django_db
-
-
-def create(client, **values):
-    return client.call_tool("create_record", model="workshop.thing", values=values)
 
 
 def content_of(file):

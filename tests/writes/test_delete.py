@@ -17,7 +17,7 @@ from tests.asking import TALKATIVE, Talk
 from tests.clients import CheckedClient, call_with_token
 from tests.workshop.admin import JobAdmin, TagAdmin, ThingAdmin
 from tests.workshop.models import Job, Keeper, Part, Scrap, Tag, Thing
-from tests.writes.calls import hide_by_admin, hide_by_exposure, hide_by_object
+from tests.writes.calls import asked, hide_by_admin, hide_by_exposure, hide_by_object, tag_names
 
 pytestmark = pytest.mark.django_db
 
@@ -28,10 +28,6 @@ def delete(client, model="workshop.thing", **arguments):
 
 def agreed(client, model="workshop.thing", **arguments):
     return call_with_token(client, "delete_record", model=model, **arguments)
-
-
-def tag_names():
-    return sorted(Tag.objects.values_list("name", flat=True))
 
 
 def test_the_first_call_shows_what_would_go_and_the_second_does_it(client, thing, boss):
@@ -130,15 +126,6 @@ def test_a_dry_run_needs_no_confirmation(client, thing, tags):
 # A person who can be asked is asked, and no token spares that
 
 YES = {"confirm": True}
-
-
-@pytest.fixture
-def asker(boss):
-    return CheckedClient(user=boss, answers={"confirmation": YES})
-
-
-def asked(client):
-    return client.questions["confirmation"]["params"]["message"]
 
 
 def test_the_person_is_told_what_goes_and_what_goes_along(asker, thing):

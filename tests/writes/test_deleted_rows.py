@@ -7,24 +7,14 @@ import pytest
 from mcp_django.models import ExposedTool
 from mcp_django.testing import DECLINE
 from tests.clients import CheckedClient, call_with_token
+from tests.writes.calls import asked
 
 pytestmark = pytest.mark.django_db
-
-YES = {"confirm": True}
-
-
-@pytest.fixture
-def asker(boss):
-    return CheckedClient(user=boss, answers={"confirmation": YES})
 
 
 @pytest.fixture
 def decliner(boss):
     return CheckedClient(user=boss, answers={"confirmation": DECLINE})
-
-
-def asked(client):
-    return client.questions["confirmation"]["params"]["message"]
 
 
 def deletion(thing, *parts, **more):

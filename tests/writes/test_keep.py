@@ -11,16 +11,11 @@ from django.http import Http404, HttpResponseRedirect
 from django.urls import NoReverseMatch
 
 from mcp_django.testing import ProtocolFailure
-from tests.clients import call_with_token
 from tests.workshop.admin import JobAdmin, PartInline, TagAdmin, ThingAdmin, site
 from tests.workshop.models import Job, Keeper, Part, Tag, Thing
-from tests.writes.calls import update
+from tests.writes.calls import differing, update
 
 pytestmark = pytest.mark.django_db
-
-
-def differing(before, after):
-    return {name for name in before if before[name] != after[name]}
 
 
 @pytest.mark.thorough
@@ -353,24 +348,10 @@ def test_a_row_that_others_refer_to_is_not_named_by_its_str(client, thing, monke
 
     monkeypatch.setattr(admin.options.NestedObjects, "collect", protect)
 
-    answer = call_with_token(
-        client, "update_record", model="workshop.thing", pk=thing.pk,
-        inlines={"parts": [{"pk": first.pk, "delete": True}]},
-    )  # fmt: skip
+    answer = update(client, thing, inlines={"parts": [{"pk": first.pk, "delete": True}]})
 
     assert "This row cannot be deleted: other records refer to it." in answer.text
     assert "str of" not in answer.text
-
-
-def test_a_record_that_leaves_what_one_sees_is_changed_and_not_shown(client):
-    job = Job.objects.create(tenant="b", name="x")
-
-    answer = update(client, job, tenant="c")
-
-    assert not answer.is_error
-    assert answer.data["record"] is None
-    assert Job.objects.get().tenant == "c"
-    assert "There is no workshop.job" in update(client, job, tenant="b").text
 
 
 def test_a_record_that_the_site_removes_on_saving_is_told_as_gone(client, tags, monkeypatch):
@@ -437,12 +418,3 @@ def test_code_that_looks_into_the_post_finds_what_was_sent(client, thing, monkey
     assert not answer.is_error, answer.text
     assert {"title": ["new"], "note": [""]}.items() <= posted[-1].items()
     assert len(posted[-1]["tags"]) == 1
-
-
-def test_all_that_is_wrong_is_told_at_once(client, thing):
-    answer = update(client, thing, title="", state="nope", nothing=1)
-
-    assert answer.text.splitlines()[0] == "Nothing was saved."
-    assert "title: This field is required." in answer.text
-    assert "state: 'nope' is not one of:" in answer.text
-    assert "'nothing' is not a field that you can set." in answer.text

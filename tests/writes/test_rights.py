@@ -16,7 +16,7 @@ from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
 from tests.workshop.admin import JobAdmin, TagAdmin, ThingAdmin, site
 from tests.workshop.models import Job, Tag, Team, Thing
-from tests.writes.calls import hide_by_exposure, update
+from tests.writes.calls import hide_by_exposure, tag_names, update
 
 pytestmark = pytest.mark.django_db
 
@@ -46,10 +46,6 @@ def create(client, **changes):
     return client.call_tool("create_record", **{**CALLS["create_record"], **changes})
 
 
-def names():
-    return sorted(Tag.objects.values_list("name", flat=True))
-
-
 @pytest.mark.parametrize(
     ("rights", "options", "tools"),
     [
@@ -73,7 +69,7 @@ def test_rights_of_the_admin_and_scopes_of_the_credential_bring_the_tools(
     client = make_client("view_tag", *rights, **options)
 
     assert_offered(client, tools)
-    assert names() == ["blue", "old", "red"]
+    assert tag_names() == ["blue", "old", "red"]
 
 
 def restrict_user(boss, settings):
@@ -96,7 +92,7 @@ def test_read_only_takes_them_away_at_every_level(act, client, boss, settings, t
 
     assert before == WRITES
     assert_offered(client, set())
-    assert names() == ["blue", "old", "red"]
+    assert tag_names() == ["blue", "old", "red"]
 
 
 NAMES = ("Tag", "Thing", "Part", "Keeper", "Job", "Team", "Rack")
@@ -186,7 +182,7 @@ def test_a_key_that_cannot_be_one_is_no_record(pk, client, tags):
 
     client.refusal("update_record", **call, **({} if pk is None else {"pk": pk}))
 
-    assert names() == ["blue", "old", "red"]
+    assert tag_names() == ["blue", "old", "red"]
 
 
 def test_a_site_that_cannot_tell_has_not_said_yes(client, tags, monkeypatch, caplog):

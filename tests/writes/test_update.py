@@ -13,13 +13,9 @@ from django.core.files.storage import FileSystemStorage
 from django.utils import translation
 
 from tests.workshop.models import Rack, Tag, Thing
-from tests.writes.calls import changed, update
+from tests.writes.calls import changed, differing, update
 
 pytestmark = pytest.mark.django_db
-
-
-def differing(before, after):
-    return {name for name in before if before[name] != after[name]}
 
 
 @pytest.fixture(params=["en", "de"])

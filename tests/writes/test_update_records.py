@@ -12,10 +12,9 @@ from tests.asking import TALKATIVE, Talk
 from tests.clients import CheckedClient
 from tests.workshop.admin import JobAdmin, TagAdmin
 from tests.workshop.models import Job, Tag
+from tests.writes.calls import asked, tag_names
 
 pytestmark = pytest.mark.django_db
-
-YES = {"confirm": True}
 
 
 def change(client, model="workshop.tag", **arguments):
@@ -30,17 +29,8 @@ def agreed(client, model="workshop.tag", **arguments):
 
 
 @pytest.fixture
-def asker(boss):
-    return CheckedClient(user=boss, answers={"confirmation": YES})
-
-
-@pytest.fixture
 def jobs(db):
     return [Job.objects.create(tenant="b", name=f"job {at}") for at in range(3)]
-
-
-def names():
-    return sorted(Tag.objects.values_list("name", flat=True))
 
 
 def test_with_the_confirmation_all_are_changed_once(client, boss, tags):
@@ -59,7 +49,7 @@ def test_with_the_confirmation_all_are_changed_once(client, boss, tags):
             {"pk": tags[1].pk, "changed": {"name": ["blue", "same"]}},
         ],
     }
-    assert names() == ["old", "same", "same"]
+    assert tag_names() == ["old", "same", "same"]
     assert again.is_error
     assert [entry.user for entry in LogEntry.objects.all()] == [boss, boss]
     assert all("assistant" in one.change_message for one in LogEntry.objects.all())
@@ -71,16 +61,15 @@ def test_filters_select_what_is_changed(client, tags):
     done = agreed(client, **call, values={"name": "new"})
 
     assert done.data["keys"] == [tags[0].pk]
-    assert names() == ["blue", "new", "old"]
+    assert tag_names() == ["blue", "new", "old"]
 
 
 def test_the_person_is_asked_where_that_is_possible(asker, tags):
     done = change(asker, filters={"name": "red"}, values={"name": "crimson"})
 
-    asked = asker.questions["confirmation"]["params"]["message"]
-    assert asked == "Change this tag? 1 record: red.\n\nName: crimson"
+    assert asked(asker) == "Change this tag? 1 record: red.\n\nName: crimson"
     assert done.data["records"] == 1
-    assert names() == ["blue", "crimson", "old"]
+    assert tag_names() == ["blue", "crimson", "old"]
 
 
 @pytest.mark.thorough
@@ -90,10 +79,10 @@ def test_the_person_is_asked_again_when_others_match_by_then(boss, tags):
     talk = Talk.call(client, "update_records", **call)
     Tag.objects.create(name="black")
 
-    again = talk.accept("confirmation", **YES)
+    again = talk.accept("confirmation", confirm=True)
 
     assert "2 records: blue, black." in again.messages["confirmation"]
-    assert "x" not in names()
+    assert "x" not in tag_names()
 
 
 # All or none
@@ -116,7 +105,7 @@ def test_one_refusal_of_the_form_leaves_all_as_they_were(client, tags, monkeypat
         "None of these records was changed, because of the one with the key "
         f"{tags[1].pk}:\nNothing was saved.\nname: Blue stays."
     )
-    assert names() == ["blue", "old", "red"]
+    assert tag_names() == ["blue", "old", "red"]
     assert not LogEntry.objects.exists()
 
 
@@ -186,7 +175,7 @@ def test_a_right_that_is_lost_before_the_confirmation_comes_is_missed(make_user,
 
     with pytest.raises(AssertionError, match="Unknown tool"):
         change(CheckedClient(token=client.token), **call, confirmation=token)
-    assert "x" not in names()
+    assert "x" not in tag_names()
 
 
 def test_the_tool_is_off_where_staff_switch_update_record_off(client, tags):
@@ -222,7 +211,7 @@ def test_what_names_no_records_changes_none(arguments, words, client, tags):
 
     assert answer.is_error
     assert words in answer.text
-    assert "x" not in names()
+    assert "x" not in tag_names()
 
 
 def test_more_than_two_hundred_are_refused(client):
@@ -242,7 +231,7 @@ def test_what_changed_is_shown_of_twenty(client):
 
     assert done.data["records"] == len(done.data["keys"]) == 25
     assert len(done.data["changes"]) == 20
-    assert set(names()) == {"x"}
+    assert set(tag_names()) == {"x"}
 
 
 def test_a_dry_run_shows_the_changes_and_asks_nobody(asker, tags):
@@ -252,4 +241,4 @@ def test_a_dry_run_shows_the_changes_and_asks_nobody(asker, tags):
     assert tried.data["dry_run"] is True
     assert tried.data["records"] == 2
     assert [one["changed"]["name"][1] for one in tried.data["changes"]] == ["x", "x"]
-    assert names() == ["blue", "old", "red"]
+    assert tag_names() == ["blue", "old", "red"]

@@ -11,7 +11,7 @@ from mcp_django.models import Upload
 from mcp_django.models.uploads import KEPT
 from tests.clients import CheckedClient
 from tests.workshop.models import Thing
-from tests.writes.calls import update
+from tests.writes.calls import create, update
 
 pytestmark = pytest.mark.django_db
 
@@ -22,19 +22,13 @@ def put(user, *, filename="a.txt", data=b"hello", **facts):
     return Upload.objects.create(user=user, filename=filename, data=data, size=len(data), **facts)
 
 
-def create(client, **values):
-    return client.call_tool(
-        "create_record", model="workshop.thing", values={"title": "T", **values}
-    )
-
-
 @pytest.mark.thorough
 def test_an_upload_is_written_into_a_record_and_can_be_used_again(client, boss):
     # Longer than any argument: MAX_FILE is not about it.
     upload = put(boss, data=b"x" * 3_000_000)
 
     for number in range(2):
-        answer = create(client, paper=upload.address, number=number)
+        answer = create(client, title="T", paper=upload.address, number=number)
         assert not answer.is_error, answer.text
 
     for made in Thing.objects.all():
@@ -73,7 +67,7 @@ def test_a_dry_run_writes_nothing_and_leaves_the_upload(client, boss):
 def test_the_form_judges_what_an_upload_holds(client, boss):
     upload = put(boss, filename="a.png", data=b"this is no picture")
 
-    answer = create(client, picture=upload.address)
+    answer = create(client, title="T", picture=upload.address)
 
     assert answer.is_error
     assert "picture: " in answer.text
@@ -92,8 +86,8 @@ def test_describe_model_says_that_an_upload_will_do(client):
 def test_the_upload_of_somebody_else_is_missing_in_the_same_words(client, make_user):
     theirs = put(make_user("eve", is_staff=True))
 
-    refused = create(client, paper=theirs.address)
-    missing = create(client, paper="upload://nothing")
+    refused = create(client, title="T", paper=theirs.address)
+    missing = create(client, title="T", paper="upload://nothing")
 
     assert MISSING in refused.text
     assert refused.text == missing.text
@@ -105,8 +99,8 @@ def test_an_expired_upload_is_missing(client, boss):
     expired = put(boss, created_at=ago)
     usable = put(boss, created_at=ago + timedelta(minutes=5))
 
-    assert MISSING in create(client, paper=expired.address).text
-    assert not create(client, paper=usable.address).is_error
+    assert MISSING in create(client, title="T", paper=expired.address).text
+    assert not create(client, title="T", paper=usable.address).is_error
 
 
 @pytest.mark.parametrize(
@@ -126,7 +120,7 @@ def test_an_expired_upload_is_missing(client, boss):
 def test_an_address_that_was_made_up_leads_nowhere(client, boss, address, words):
     put(boss)
 
-    assert words in create(client, paper=address).text
+    assert words in create(client, title="T", paper=address).text
 
 
 def test_a_token_that_may_not_write_gets_nothing_of_an_upload(boss):
