@@ -58,7 +58,12 @@ def test_named_rows_change_and_the_rest_stays_bit_for_bit(client, thing, snapsho
 
 
 @pytest.mark.thorough
-def test_faults_name_the_row_and_the_field(client, thing, snapshot):
+def test_faults_name_the_row_and_the_field(client, thing, snapshot, monkeypatch):
+    def clean(self):
+        if self.quantity == 3:
+            raise ValidationError("Not three.")
+
+    monkeypatch.setattr(Part, "clean", clean)
     first, *_ = thing.parts.order_by("pk")
     before = snapshot(thing)
 
@@ -80,6 +85,7 @@ def test_faults_name_the_row_and_the_field(client, thing, snapshot):
     assert "parts: There is no row with the key 1000000." in of_names.text
     assert f"parts, your row 1 (key {first.pk}): quantity: Enter a whole number." in of_values.text
     assert "parts, your row 2 (new): name: This field is required." in of_values.text
+    assert "parts, your row 2 (new): Not three." in of_values.text
     assert snapshot(thing) == before
 
 

@@ -31,6 +31,12 @@ def change(client, record, **condition):
 @pytest.mark.parametrize(
     ("act", "counts"),
     [
+        (lambda thing, tags: set_columns(thing, title="t"), True),
+        (lambda thing, tags: set_columns(thing, secret_code="x"), True),
+        (lambda thing, tags: set_columns(thing, data={"a": [2]}), True),
+        (lambda thing, tags: set_columns(thing, price="1234.501"), True),
+        (lambda thing, tags: set_columns(thing, is_odd=None), True),
+        (lambda thing, tags: set_columns(thing, at="2026-01-02T03:04:05.678902Z"), True),
         (lambda thing, tags: thing.tags.add(tags[2]), True),
         (lambda thing, tags: thing.tags_boxes.remove(tags[0]), True),
         (lambda thing, tags: thing.tags.set([tags[0], tags[2]]), True),
@@ -42,6 +48,12 @@ def change(client, record, **condition):
         (lambda thing, tags: Part.objects.create(thing=other_than(thing), name="p"), False),
     ],
     ids=[
+        "the case of a letter",
+        "a secret",
+        "an element in JSON",
+        "a digit",
+        "null",
+        "a microsecond",
         "a member comes",
         "a member leaves",
         "members are replaced",
@@ -53,7 +65,7 @@ def change(client, record, **condition):
         "a row of another record comes",
     ],
 )
-def test_a_change_of_visible_members_or_rows_is_another_version(
+def test_a_change_of_a_column_or_of_visible_members_or_rows_is_another_version(
     act, counts, client, thing, tags, monkeypatch
 ):
     hide_by_admin(monkeypatch, Part, name="hidden")
@@ -71,6 +83,10 @@ def test_a_change_of_visible_members_or_rows_is_another_version(
     assert read(client, thing) == answer.data["version"]
 
 
+def set_columns(thing, **values):
+    Thing.objects.filter(pk=thing.pk).update(**values)
+
+
 def other_than(thing):
     return Thing.objects.create(title="other", number=5)
 
@@ -84,6 +100,8 @@ def test_a_version_is_good_for_one_change(client, thing):
     assert second.data["version"] != first
     assert third.is_error
     assert second.data["version"] in third.text
+    for text in ("x", "0" * 18, "\N{SNOWMAN}", "x" * 10_000):
+        assert "was changed after you read it" in change(client, thing, version=text).text
 
 
 @pytest.mark.exposure(Tag=None)
