@@ -16,6 +16,11 @@ CALLER = {"server": "default", "principal": "default/user:1/"}
 START = datetime(2026, 1, 1, tzinfo=UTC if settings.USE_TZ else None)
 
 
+def make_session(key, *, now, **fields):
+    said = {**CALLER, "transport": "streamable_http", "revision": "2025-06-18", **fields}
+    return Session(key=key, created=now, seen=now, **said)
+
+
 class Clock:
     now = START
 
@@ -83,8 +88,7 @@ def store(cache, clock):
 @pytest.fixture
 def add_session(store, clock):
     def add(key="s1", **fields):
-        said = {**CALLER, "transport": "streamable_http", "revision": "2025-06-18", **fields}
-        session = Session(key=key, created=clock(), seen=clock(), **said)
+        session = make_session(key, now=clock(), **fields)
         store.add_session(session)
         return session
 

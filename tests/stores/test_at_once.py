@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
 
 import pytest
-from django.db import connections
 
 from mcp_django.stores.bounds import MOST_LOGS, MOST_QUESTIONS
 from mcp_django.stores.cache import CacheStore
 from mcp_django.stores.interface import Log, Question, StoreFull
-from tests.waiting import PATIENCE
+from tests.exposure.races import together
 
 pytestmark = pytest.mark.database
 
@@ -28,18 +25,11 @@ def at_once(cache, clock):
     """
 
     def run(work):
-        barrier = threading.Barrier(THREADS)
-
-        def work_with_the_others(number):
-            store = CacheStore(lambda: cache, clock=clock)
-            try:
-                barrier.wait(PATIENCE)
-                return work(store, number)
-            finally:
-                connections.close_all()
-
-        with ThreadPoolExecutor(THREADS) as pool:
-            return list(pool.map(work_with_the_others, range(THREADS), timeout=60))
+        answers = together(
+            lambda n: work(CacheStore(lambda: cache, clock=clock), n), count=THREADS
+        )
+        assert [answer for answer in answers if isinstance(answer, Exception)] == []
+        return answers
 
     return run
 

@@ -19,18 +19,15 @@ def documents_of(locmem):
     return Documents(lambda: locmem)
 
 
-@pytest.fixture
-def impatient(monkeypatch):
-    monkeypatch.setattr(documents, "PATIENCE", 0.05)
-
-
 # Locks
 
 
+@pytest.mark.parametrize("is_same_process", [True, False])
 def test_a_lock_that_somebody_has_is_waited_for_but_not_for_long(
-    documents_of, locmem, impatient, caplog
+    documents_of, locmem, monkeypatch, caplog, is_same_process
 ):
-    others = Documents(lambda: locmem)
+    monkeypatch.setattr(documents, "PATIENCE", 0.05)
+    others = documents_of if is_same_process else Documents(lambda: locmem)
     with (
         others.locked("x"),
         pytest.raises(ProtocolError, match=r"busy\. Try again later\.") as raised,
@@ -43,18 +40,6 @@ def test_a_lock_that_somebody_has_is_waited_for_but_not_for_long(
     with documents_of.locked("x") as put:
         put("x", 1, 60)
     assert others.get("x") == 1
-
-
-def test_threads_of_one_process_wait_for_each_other_as_long(documents_of, impatient):
-    with (
-        documents_of.locked("x"),
-        pytest.raises(ProtocolError, match="busy"),
-        documents_of.locked("x"),
-    ):
-        pass
-
-    with documents_of.locked("x"):
-        pass
 
 
 def test_who_had_a_lock_for_too_long_writes_nothing_and_leaves_it_to_others(

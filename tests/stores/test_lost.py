@@ -18,8 +18,8 @@ from mcp_django.stores.cache import (
     streams_name,
     whose,
 )
-from mcp_django.stores.interface import Log, Question, Session
-from tests.stores.conftest import START
+from mcp_django.stores.interface import Log, Question
+from tests.stores.conftest import START, make_session
 
 QUESTION, ANSWER = question_names(digest_of("q1"))
 
@@ -122,17 +122,8 @@ def test_a_cache_that_is_too_small_loses_sessions_and_mixes_nothing():
 
     for number in range(300):
         key, before = f"s{number}", f"s{number - 3}"
-        session = Session(
-            key=key,
-            server="default",
-            principal=f"user:{number % 7}",
-            user="1",
-            transport="streamable_http",
-            revision="2025-06-18",
-            created=START,
-            seen=START,
-        )
-        store.add_session(session)
+        caller = {"principal": f"user:{number % 7}", "user": "1"}
+        store.add_session(make_session(key, now=START, **caller))
         store.open_log(Log(key=f"l{key}", session=key, owner="hub"))
         store.subscribe(key, f"django://{key}", most=5)
         store.append(f"l{key}", [key.encode()])
@@ -159,17 +150,7 @@ def cache_of_today(locmem):
 
 
 def begin(store):
-    now = store.clock()
-    session = Session(
-        key="s1",
-        server="default",
-        principal="default/user:1/",
-        transport="http_sse",
-        revision="2024-11-05",
-        created=now,
-        seen=now,
-    )
-    store.add_session(session)
+    store.add_session(make_session("s1", now=store.clock(), transport="http_sse"))
     store.open_log(Log(key="index", session="s1", owner="hub"))
     store.open_log(Log(key="ended", session="s1", owner="hub"))
     store.append("ended", [b"a"], is_final=True)
