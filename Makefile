@@ -142,9 +142,9 @@ JOBS ?= 2
 
 .PHONY: fuzz
 fuzz: $(VENV)/dev.stamp
-	$(BIN)/python -m tests.fuzz.messages --count $(MESSAGES) --seed $(SEED) --jobs $(JOBS)
-	$(BIN)/python -m tests.fuzz.pairs --count $(PAIRS) --seed $(SEED) --jobs $(JOBS)
-	$(BIN)/python -m tests.fuzz.writes --count $(WRITES) --seed $(SEED) --jobs $(JOBS)
+	$(BIN)/python -m tests.fuzz messages --count $(MESSAGES) --seed $(SEED) --jobs $(JOBS)
+	$(BIN)/python -m tests.fuzz pairs --count $(PAIRS) --seed $(SEED) --jobs $(JOBS)
+	$(BIN)/python -m tests.fuzz writes --count $(WRITES) --seed $(SEED) --jobs $(JOBS)
 
 # make leaks            each question of tests/leaks, of which the suite draws a part
 

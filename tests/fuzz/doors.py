@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
-from mcp_django.testing import Client
+from mcp_django.testing import Client, HTTPAnswer
 from tests.transports.wire import Connection
 from tests.waiting import PATIENCE
 
 Pairs = list[tuple[bytes, bytes]]
+#: A confirmation, also in JSON within JSON.
+TOKEN = re.compile(r'\\*"confirmation\\*":\s*\\*"([^"\\]+)')
+
+
+def post_call(client: Client, tool: str, arguments: Any) -> HTTPAnswer:
+    """Call a tool. Not as the client encodes it, which has no halves of characters."""
+    message = client.message("tools/call", {"name": tool, "arguments": arguments})
+    body = json.dumps({**message, "id": 1}).encode()
+    return client.post(body, headers=client.routing_headers(message))
 
 
 @dataclass(kw_only=True)

@@ -1,8 +1,5 @@
 """Two databases that differ only in what the caller may not see answer the same to writes.
 
-    python -m tests.fuzz.pairs --count 20000 --seed 1 --jobs 2
-    python -m tests.fuzz.pairs --seed 1 --only 4711
-
 A pair is a script of a write, its confirmation and a look at what became of it, run over both
 states. The answers must be equal but for what is random by nature, and what the person cannot see
 must be as it was before. `tests/leaks` asks the same of reads. Some scripts run as somebody who
@@ -13,31 +10,23 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import re
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
-os.environ["DJANGO_SETTINGS_MODULE"] = "tests.fuzz.settings"
+from django.conf import settings
+from django.db import models, transaction
 
-import django
-
-django.setup()
-
-from django.conf import settings  # noqa: E402  after Django is set up
-from django.db import models, transaction  # noqa: E402
-
-from mcp_django.exposure.generation import generations  # noqa: E402
-from mcp_django.testing import Client  # noqa: E402
-from tests.fuzz import rows, states  # noqa: E402
-from tests.fuzz.searching import options_of, run_jobs  # noqa: E402
-from tests.fuzz.values import mutated  # noqa: E402
-from tests.leaks.canaries import Canaries  # noqa: E402
+from mcp_django.exposure.generation import generations
+from mcp_django.testing import Client
+from tests.fuzz import rows, states
+from tests.fuzz.doors import TOKEN, post_call
+from tests.fuzz.values import mutated
+from tests.leaks.canaries import Canaries
 
 #: Scripts between two times that the states are made anew.
 BATCH = 100
@@ -210,27 +199,20 @@ def run(script: Script, client: Client, hidden_from: rows.Person, before: Facts)
     files, answers, raw = stored_files(), [], ""
     with transaction.atomic():
         for tool, arguments in script:
-            text = json.dumps({"name": tool, "arguments": arguments})
+            text = json.dumps(arguments)
             if CONFIRMATION in text:
-                token = re.search(r'\\*"confirmation\\*":\s*\\*"([^"\\]+)', raw)
+                token = TOKEN.search(raw)
                 if token is None:
                     break
                 text = text.replace(CONFIRMATION, token[1])
-            raw = ask(client, json.loads(text))
+            answer = post_call(client, tool, json.loads(text))
+            raw = f"{answer.status} {answer.body.decode()}"
             answers.append(masked(raw))
         is_intact = deletes or before <= states.hidden_facts(hidden_from)
         transaction.set_rollback(True)
     for path in stored_files() - files:
         path.unlink()
     return Outcome(answers=tuple(answers), is_intact=is_intact)
-
-
-def ask(client: Client, params: dict[str, Any]) -> str:
-    message = {**client.message("tools/call", params), "id": 1}
-    # Python would refuse half of a character, which a client may send.
-    body = json.dumps(message).encode(errors="surrogatepass")
-    answer = client.post(body, headers=client.routing_headers(message))
-    return f"{answer.status} {answer.body.decode()}"
 
 
 def masked(text: str) -> str:
@@ -267,57 +249,35 @@ def differences(
             yield ""
 
 
-@dataclass
-class Search:
-    options: argparse.Namespace
-    tokens: dict[str, str]
-    count: int = 0
-    failures: list[str] = field(default_factory=list)
-    #: Scripts of somebody who sees what is hidden, and those that differed.
-    seeing: int = 0
-    seen: int = 0
-
-    def run(self) -> None:
-        only, seed = self.options.only, self.options.seed
-        narrowed = rows.PEOPLE["narrowed"]
-        self.judge("named", differences(lambda: NAMED, narrowed, self.tokens["narrowed"], seed))
-        first = self.options.first if only is None else only
-        end = self.options.first + self.options.count if only is None else only + 1
-        for start in range(first, end, BATCH):
-            person, indexes = BLIND[start // BATCH % len(BLIND)], range(start, end)[:BATCH]
-
-            def make(name: str = person.name, indexes: range = indexes) -> list[Script]:
-                scripts = Scripts(seed, name)
-                return [scripts.script(index) for index in indexes]
-
-            found = differences(make, person, self.tokens[person.name], seed)
-            self.judge(f"--seed {seed} --only {start}.. as {person.name}", found)
-            if start // BATCH % 10 == 0 and only is None:
-                insight = [*differences(make, narrowed, self.tokens["insider"], seed)]
-                self.seeing += len(insight)
-                self.seen += sum(map(bool, insight))
-        if self.seen < SIGHT * self.seeing:
-            self.failures.append("Who sees what is hidden hardly sees it: the search is blind.")
-
-    def judge(self, head: str, found: Iterator[str]) -> None:
-        for at, wrong in enumerate(found):
-            self.count += 1
-            if wrong:
-                self.failures.append(f"{head}, script {at}\n{wrong}"[:6000])
+def told(head: str, wrong: Iterator[str]) -> Iterator[str]:
+    """The same with a head, and cut."""
+    for at, text in enumerate(wrong):
+        yield text and f"{head}, script {at}\n{text}"[:6000]
 
 
-def main() -> int:
-    options = options_of(__doc__, count=500).parse_args()
-    if options.jobs > 1 and options.only is None:
-        return run_jobs("tests.fuzz.pairs", options, batch=BATCH)
-    with rows.site():
-        rows.fill()
-        search = Search(options, {name: person.make() for name, person in rows.PEOPLE.items()})
-        search.run()
-    print(f"{search.count:,} pairs; {search.seen} of {search.seeing} differ for an insider")
-    print(*search.failures[:10], f"{len(search.failures)} failures", sep="\n\n")
-    return 1 if search.failures else 0
+def judged(options: argparse.Namespace, tokens: dict[str, str]) -> Iterator[str]:
+    """For each script what is wrong, or nothing."""
+    seed, narrowed = options.seed, rows.PEOPLE["narrowed"]
+    #: Scripts of somebody who sees what is hidden: whether they differed.
+    insight: list[bool] = []
+    yield from told("named", differences(lambda: NAMED, narrowed, tokens["narrowed"], seed))
+    for start in range(options.first, options.first + options.count, BATCH):
+        end = min(start + BATCH, options.first + options.count)
+        person = BLIND[start // BATCH % len(BLIND)]
+
+        def make(name: str = person.name, indexes: range = range(start, end)) -> list[Script]:
+            scripts = Scripts(seed, name)
+            return [scripts.script(index) for index in indexes]
+
+        head = f"--seed {seed} --only {start}.. as {person.name}"
+        yield from told(head, differences(make, person, tokens[person.name], seed))
+        if start // BATCH % 10 == 0 and options.only is None:
+            insight += map(bool, differences(make, narrowed, tokens["insider"], seed))
+    print(f"{sum(insight)} of {len(insight)} differ for an insider")
+    if sum(insight) < SIGHT * len(insight):
+        yield "Who sees what is hidden hardly sees it: the search is blind."
 
 
-if __name__ == "__main__":
-    sys.exit(main())
+def search(options: argparse.Namespace) -> Iterator[str]:
+    tokens = {name: person.make() for name, person in rows.PEOPLE.items()}
+    return filter(None, judged(options, tokens))

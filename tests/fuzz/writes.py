@@ -1,8 +1,5 @@
 """A write of a tool and the same write in a browser, from the same rows, come to the same.
 
-    python -m tests.fuzz.writes --count 20000 --seed 1 --jobs 2
-    python -m tests.fuzz.writes --seed 1 --only 4711
-
 The oracle is the admin of Django. A person opens its page, types in what the call sends, and
 presses Save: what is refused, what is stored, and what the log says must be equal. What nobody can
 type or pick, such as a list for a text, the tools must refuse. RULES says where they differ.
@@ -10,10 +7,9 @@ type or pick, such as a list for a text, the tools must refuse. RULES says where
 
 from __future__ import annotations
 
+import argparse
 import json
-import os
 import re
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -24,29 +20,23 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-os.environ["DJANGO_SETTINGS_MODULE"] = "tests.fuzz.settings"
+from django import forms
+from django.apps import apps
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
+from django.db import connection, transaction
+from django.utils import dateparse, timezone
+from django.utils.datastructures import MultiValueDict
 
-import django
-
-django.setup()
-
-from django import forms  # noqa: E402  after Django is set up
-from django.apps import apps  # noqa: E402
-from django.contrib.admin.models import LogEntry  # noqa: E402
-from django.contrib.auth.models import User  # noqa: E402
-from django.db import connection, transaction  # noqa: E402
-from django.utils import dateparse, timezone  # noqa: E402
-from django.utils.datastructures import MultiValueDict  # noqa: E402
-
-from mcp_django.exposure.forms.html import read_page  # noqa: E402
-from mcp_django.testing import Client  # noqa: E402
-from tests.clients import browser_of  # noqa: E402
-from tests.fuzz import rows  # noqa: E402
-from tests.fuzz.admin import site  # noqa: E402
-from tests.fuzz.draws import draw, fill_parcels, kind_of  # noqa: E402
-from tests.fuzz.models import Parcel  # noqa: E402
-from tests.fuzz.searching import options_of, run_jobs  # noqa: E402
-from tests.fuzz.values import places, replaced  # noqa: E402
+from mcp_django.exposure.forms.html import read_page
+from mcp_django.testing import Client
+from tests.clients import browser_of
+from tests.fuzz import rows
+from tests.fuzz.admin import site
+from tests.fuzz.doors import TOKEN, post_call
+from tests.fuzz.draws import draw, fill_parcels, kind_of
+from tests.fuzz.models import Parcel
+from tests.fuzz.values import places, replaced
 
 #: Where a tool and a browser differ by design, and why. Each is counted where it holds.
 RULES = {
@@ -327,13 +317,10 @@ def call(client: Client, arguments: dict[str, Any]) -> Outcome:
     tool = "update_record" if "pk" in arguments else "create_record"
     with undone() as outcome:
         for _ in range(2):
-            message = client.message("tools/call", {"name": tool, "arguments": arguments})
-            # Not as the client encodes it, which has no halves of characters.
-            headers = client.routing_headers(message)
-            final = client.post(json.dumps(message).encode(), headers=headers).messages[-1]
+            final = post_call(client, tool, arguments).messages[-1]
             result = final.get("result", {"isError": True, "content": [{"text": str(final)}]})
             outcome.text = "\n".join(one["text"] for one in result["content"])
-            token = re.search('"confirmation":"([^"]+)', outcome.text)
+            token = TOKEN.search(outcome.text)
             if token is None:
                 break
             arguments = {**arguments, "confirmation": token[1]}
@@ -407,17 +394,12 @@ def without(part: Any, at: Any) -> Any:
     return {name: value for name, value in part.items() if name != at}
 
 
-def main() -> int:
-    options = options_of(__doc__, count=500).parse_args()
-    if options.jobs > 1 and options.only is None:
-        return run_jobs("tests.fuzz.writes", options)
-    first, count = (options.first, options.count) if options.only is None else (options.only, 1)
+def search(options: argparse.Namespace) -> Iterator[str]:
     kinds: Counter[str] = Counter()
-    with rows.site(), transaction.atomic():
-        rows.fill()
+    with transaction.atomic():
         fill_parcels()
         comparison = Comparison()
-        for index in range(first, first + count):
+        for index in range(options.first, options.first + options.count):
             random = Random(f"{options.seed}:{index}")
             person, model = random.choice(PEOPLE), random.choice(MODELS)
             keys = model.objects.order_by("pk").values_list("pk", flat=True)[:4]
@@ -429,11 +411,5 @@ def main() -> int:
                 smaller = comparison.smallest(page, arguments, kind)
                 _, said = comparison.difference(page, smaller)
                 head = f"--seed {options.seed} --only {index} as {person.name}: {kind}"
-                print(f"{head}\n{json.dumps(smaller)}\n{said}"[:3000], end="\n\n", flush=True)
-    print(f"{count:,} writes: {dict(comparison.counts)}; differences: {dict(kinds)}")
-    print(f"{sum(kinds.values())} failures")
-    return 1 if kinds else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+                yield f"{head}\n{json.dumps(smaller)}\n{said}"[:3000]
+    print(f"{options.count:,} writes: {dict(comparison.counts)}; differences: {dict(kinds)}")
