@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import time
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any
 
@@ -35,49 +36,42 @@ def text(uri: str, content: str, *, mime_type: str = "text/plain") -> mcp.Embedd
     )
 
 
-@mcp.tool(read_only=True, permission=everybody)
-def test_simple_text() -> str:
-    """Answer with a text."""
-    return "This is a simple text response for testing."
+reading = partial(mcp.tool, read_only=True, permission=everybody)
+asking = partial(reading, asks=True)
+IMAGE = mcp.Image(data=PNG, mime_type="image/png")
+#: By the name of a tool: what it answers with.
+ANSWERS = {
+    "test_simple_text": mcp.Text("This is a simple text response for testing."),
+    "test_image_content": IMAGE,
+    "test_audio_content": mcp.Audio(data=WAV, mime_type="audio/wav"),
+    "test_embedded_resource": text(
+        "test://embedded-resource", "This is an embedded resource content."
+    ),
+    "test_multiple_content_types": [
+        mcp.Text("Multiple content types test:"),
+        IMAGE,
+        text("test://mixed-content-resource", "{}", mime_type="application/json"),
+    ],
+    "test_logging_tool": mcp.Text("Logged nothing."),
+}
 
 
-@mcp.tool(read_only=True, permission=everybody)
-def test_image_content() -> mcp.Image:
-    """Answer with a picture."""
-    return mcp.Image(data=PNG, mime_type="image/png")
+def answering(name: str) -> Callable[[], mcp.ToolResult]:
+    answer = ANSWERS[name]
+    return lambda: mcp.ToolResult(content=answer if isinstance(answer, list) else [answer])
 
 
-@mcp.tool(read_only=True, permission=everybody)
-def test_audio_content() -> mcp.Audio:
-    """Answer with a sound."""
-    return mcp.Audio(data=WAV, mime_type="audio/wav")
+for name in ANSWERS:
+    reading(name=name, description="Answer with the same each time.")(answering(name))
 
 
-@mcp.tool(read_only=True, permission=everybody)
-def test_embedded_resource() -> mcp.EmbeddedResource:
-    """Answer with the contents of a resource."""
-    return text("test://embedded-resource", "This is an embedded resource content.")
-
-
-@mcp.tool(read_only=True, permission=everybody)
-def test_multiple_content_types() -> mcp.ToolResult:
-    """Answer with a text, a picture and a resource."""
-    return mcp.ToolResult(
-        content=[
-            mcp.Text("Multiple content types test:"),
-            mcp.Image(data=PNG, mime_type="image/png"),
-            text("test://mixed-content-resource", "{}", mime_type="application/json"),
-        ]
-    )
-
-
-@mcp.tool(read_only=True, permission=everybody)
+@reading()
 def test_error_handling() -> str:
     """Fail."""
     raise mcp.ToolError("This tool intentionally returns an error for testing")
 
 
-@mcp.tool(read_only=True, permission=everybody)
+@reading()
 def test_tool_with_progress(ctx: mcp.Context) -> str:
     """Say three times how far it is."""
     for value in (0, 50, 100):
@@ -87,11 +81,9 @@ def test_tool_with_progress(ctx: mcp.Context) -> str:
     return "Done."
 
 
-@mcp.tool(
+@reading(
     name="json_schema_2020_12_tool",
     description="Take what a schema of 2020-12 describes.",
-    read_only=True,
-    permission=everybody,
     input_schema={
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "type": "object",
@@ -123,7 +115,7 @@ def schema_of_2020_12(arguments: dict[str, Any]) -> str:
     return f"Took {len(arguments)} arguments."
 
 
-@mcp.tool(read_only=True, permission=everybody)
+@reading()
 def test_x_mcp_header(
     region: Annotated[str, msgspec.Meta(extra_json_schema={"x-mcp-header": "Region"})],
 ) -> str:
@@ -197,21 +189,19 @@ def test_prompt_with_embedded_resource(resourceUri: str) -> list[Any]:
 @mcp.prompt(permission=everybody)
 def test_prompt_with_image() -> list[Any]:
     """A prompt with a picture."""
-    return [mcp.Image(data=PNG, mime_type="image/png"), "Please look at the picture above."]
+    return [IMAGE, "Please look at the picture above."]
 
 
-@mcp.tool(read_only=True, permission=everybody)
+@reading()
 def test_tool_with_logging(ctx: mcp.Context) -> str:
     """Say three things to the log of the client."""
-    ctx.log("info", "Tool execution started")
-    time.sleep(0.05)
-    ctx.log("info", "Tool processing data")
-    time.sleep(0.05)
-    ctx.log("info", "Tool execution completed")
+    for step in ("execution started", "processing data", "execution completed"):
+        ctx.log("info", f"Tool {step}")
+        time.sleep(0.05)
     return "Logged."
 
 
-@mcp.tool(read_only=True, permission=everybody)
+@reading()
 def test_reconnection(ctx: mcp.Context) -> str:
     """Close the stream, and answer when the client is back."""
     ctx.close_stream(retry=50)
@@ -224,26 +214,20 @@ def passing() -> str:
     return "Here."
 
 
-@mcp.tool(read_only=True, permission=everybody)
+@reading()
 def test_trigger_tool_change() -> str:
     """Add a tool and take it back."""
-    mcp.tool(read_only=True, permission=everybody, name="test_passing_tool")(passing)
+    reading(name="test_passing_tool")(passing)
     registry.remove_tool("test_passing_tool")
     return "Changed."
 
 
-@mcp.tool(read_only=True, permission=everybody)
+@reading()
 def test_trigger_prompt_change() -> str:
     """Add a prompt and take it back."""
     mcp.prompt(permission=everybody, name="test_passing_prompt")(passing)
     registry.remove_prompt("test_passing_prompt")
     return "Changed."
-
-
-@mcp.tool(read_only=True, permission=everybody)
-def test_logging_tool() -> str:
-    """Log nothing that a client did not ask for."""
-    return "Logged nothing."
 
 
 # Questions
@@ -294,9 +278,6 @@ class EnumsForm(forms.Form):
     titledMulti = forms.MultipleChoiceField(choices=TITLED)
 
 
-asking = partial(mcp.tool, read_only=True, permission=everybody, asks=True)
-
-
 @asking()
 def test_sampling(ctx: mcp.Context, prompt: str) -> str:
     """Have the client's model write something."""
@@ -321,24 +302,14 @@ def test_elicitation_sep1330_enums(ctx: mcp.Context) -> str:
     return f"Elicitation completed: {ctx.ask('enums', EnumsForm, 'Please choose.')}"
 
 
-@asking()
-def test_streaming_elicitation(ctx: mcp.Context) -> str:
-    """Ask for a name."""
-    return f"Hello, {ctx.ask('user_name', NameForm, 'What is your name?')['name']}!"
-
-
-@asking()
-def test_missing_capability(ctx: mcp.Context) -> str:
-    """Need a model of the client."""
-    return ctx.sample("anything", "Say anything.", max_tokens=10).text
-
-
+@asking(name="test_streaming_elicitation")
 @asking()
 def test_input_required_result_elicitation(ctx: mcp.Context) -> str:
     """Ask for a name."""
     return f"Hello, {ctx.ask('user_name', NameForm, 'What is your name?')['name']}!"
 
 
+@asking(name="test_missing_capability")
 @asking()
 def test_input_required_result_sampling(ctx: mcp.Context) -> str:
     """Ask the client's model."""
