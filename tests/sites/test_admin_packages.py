@@ -57,7 +57,7 @@ def clerk(make_user):
 
 @pytest.fixture
 def clients(festival, boss, clerk):
-    return {"boss": CheckedClient(user=boss), "clerk": CheckedClient(user=clerk)}
+    return {"boss": boss, "clerk": CheckedClient(user=clerk)}
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def row(model, name):
     return model.objects.get(**{title: name})
 
 
-def saved(client, boss, model, obj, changes, *, values, inlines=None):
+def saved(client, superuser, model, obj, changes, *, values, inlines=None):
     """The rows after a person and after an assistant changed or created something."""
     models = (*FESTIVAL, Menu)
     label = model._meta.model_name
@@ -79,7 +79,7 @@ def saved(client, boss, model, obj, changes, *, values, inlines=None):
     call = {"model": f"festival.{label}", "values": values, "inlines": inlines or {}}
     tool = "update_record" if obj else "create_record"
     key = {"pk": obj.pk} if obj else {}
-    by_person = rows_after(lambda: save_in_browser(browser_of(boss), url, changes), *models)
+    by_person = rows_after(lambda: save_in_browser(browser_of(superuser), url, changes), *models)
     by_tool = rows_after(lambda: client.data(tool, **key, **call), *models)
     return by_person, by_tool
 
@@ -177,14 +177,14 @@ def keyed(value, keys):
     ids=["unfold", "mptt new", "mptt renamed", "mptt moved", "sortable2"],
 )
 def test_the_form_of_a_package_saves_as_in_a_browser(
-    client, boss, model, name, changes, values, inlines, stored
+    client, superuser, model, name, changes, values, inlines, stored
 ):
     obj = row(model, name) if name else None
     keys = {"<tent>": row(Extra, "Tent").pk, "<lake>": row(Area, "Lake").pk}
 
     by_person, by_tool = saved(
         client,
-        boss,
+        superuser,
         model,
         obj,
         keyed(changes, keys),
@@ -197,13 +197,13 @@ def test_the_form_of_a_package_saves_as_in_a_browser(
     assert by_tool[table][at].items() >= facts.items()
 
 
-def test_translations_are_written_as_in_a_browser(client, boss):
+def test_translations_are_written_as_in_a_browser(client, superuser):
     rain = row(Article, "Rain")
     caption = rain.captions.get()
 
     by_person, by_tool = saved(
         client,
-        boss,
+        superuser,
         Article,
         rain,
         {"title_de": "Niesel", "captions-0-text_de": "Grau"},
@@ -328,8 +328,10 @@ class GermanClient(CheckedClient):
         return {**super().session_headers(), "Accept-Language": "de"}
 
 
-def test_an_article_is_read_in_each_language_whatever_the_language_of_the_client(client, boss):
-    german = GermanClient(user=boss)
+def test_an_article_is_read_in_each_language_whatever_the_language_of_the_client(
+    client, superuser
+):
+    german = GermanClient(user=superuser)
     asked = {"fields": ["title", "title_en", "title_de"], "order_by": ["title_en"]}
     article = {"model": "festival.article"}
 

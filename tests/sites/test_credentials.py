@@ -17,7 +17,6 @@ from social_django.models import Association, Nonce, UserSocialAuth
 
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
-from tests.clients import CheckedClient
 from tests.sites.vault.models import Account, PartnerKey
 
 pytestmark = pytest.mark.django_db
@@ -34,11 +33,6 @@ PARTLY = [
     (Version, {"serialized_data"}, "object_repr"),
 ]
 WHOLLY = [APIKey, Association, AuthToken, Nonce, PartnerKey, SocialToken, TokenProxy]
-
-
-@pytest.fixture
-def boss(make_user):
-    return CheckedClient(user=make_user("boss", is_staff=True, is_superuser=True))
 
 
 def opened(model, level=Level.WRITE):

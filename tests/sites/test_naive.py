@@ -68,9 +68,9 @@ def test_a_time_with_an_offset_is_moved_to_the_clock_of_the_site(client, orders)
 
 
 @pytest.fixture
-def boss(make_user, orders):
+def boss(boss, orders):
     ExposedModel.objects.create(label="shop.order", level=Level.WRITE)
-    return CheckedClient(user=make_user("boss", is_staff=True, is_superuser=True))
+    return boss
 
 
 def test_a_time_that_is_written_with_an_offset_is_stored_as_the_clock_shows_it(boss):

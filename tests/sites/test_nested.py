@@ -39,14 +39,9 @@ def waiter(kitchen, make_user):
 
 
 @pytest.fixture
-def boss(make_user):
-    return make_user("chef", is_staff=True, is_superuser=True)
-
-
-@pytest.fixture
 def chef(kitchen, boss):
     """May do everything."""
-    return CheckedClient(user=boss)
+    return boss
 
 
 @pytest.fixture
@@ -104,13 +99,13 @@ def test_a_row_is_deleted_with_the_rows_within_it(chef, menu):
     assert {one.course_id for one in Dish.objects.all()} == {main.pk}
 
 
-def test_the_same_rows_are_there_after_a_person_did_it_in_the_admin(chef, boss, menu):
+def test_the_same_rows_are_there_after_a_person_did_it_in_the_admin(chef, superuser, menu):
     _, main = menu.courses.all()
     for dish in Dish.objects.all():
         dish.name = dish.name.strip()
         dish.save()
     url = f"/admin/kitchen/menu/{menu.pk}/change/"
-    browser = browser_of(boss)
+    browser = browser_of(superuser)
 
     by_person = rows_after(
         lambda: save_in_browser(browser, url, {"name": "Dinner", "courses-1-name": "Roast"}),

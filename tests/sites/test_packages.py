@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from itertools import product
 
 import pytest
 from django.db import connection
@@ -12,8 +11,7 @@ from reversion.models import Version
 
 from mcp_django.levels import Level
 from mcp_django.models import CallRecord, ExposedModel
-from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN, Era
-from tests.clients import CheckedClient, WSGIClient, browser_of, call_with_token
+from tests.clients import CheckedClient, browser_of, call_with_token
 from tests.same_as_admin import compare
 from tests.served import SocketClient, served
 from tests.sites.parcels.models import Guarded, Tracked, Versioned
@@ -23,21 +21,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def boss(make_user):
-    return make_user("boss", is_staff=True, is_superuser=True)
-
-
-#: Transports and eras that each have their own way to a call.
-WAYS = [*product((CheckedClient, WSGIClient), (LATEST_LEGACY, MODERN[-1]))]
-
-
-@pytest.fixture(params=WAYS, ids=lambda way: f"{way[0].__name__}-{way[1].value}")
-def client(request, boss):
-    kind, revision = request.param
-    client = kind(user=boss, revision=revision)
-    if revision.era is Era.LEGACY:
-        client.initialize()
-    return client
+def client(connect, superuser):
+    return connect(superuser)
 
 
 def call(client, tool, model, **arguments):
@@ -49,7 +34,7 @@ def delete(client, model, pk):
     assert not answer.is_error, answer.text
 
 
-def test_each_write_is_one_version_of_reversion(client, boss):
+def test_each_write_is_one_version_of_reversion(client, superuser):
     made = call(client, "create_record", "versioned", values={"name": "a"})
     found = Versioned.objects.get(pk=made["pk"])
     assert Version.objects.get_for_object(found).count() == 1
@@ -58,7 +43,7 @@ def test_each_write_is_one_version_of_reversion(client, boss):
 
     last, first = Version.objects.get_for_object(found)
     assert (first.field_dict["size"], last.field_dict["size"]) == (0, 5)
-    assert last.revision.user == boss
+    assert last.revision.user == superuser
     assert "Changed Size." in last.revision.get_comment()
     assert "through an assistant: " in last.revision.get_comment()
     delete(client, "versioned", found.pk)
@@ -73,7 +58,7 @@ def test_a_write_that_is_refused_or_tried_leaves_no_version(client):
     assert not Version.objects.exists()
 
 
-def test_each_write_is_one_row_of_simple_history(client, boss):
+def test_each_write_is_one_row_of_simple_history(client, superuser):
     made = call(client, "create_record", "tracked", values={"name": "a"})
     call(client, "update_record", "tracked", pk=made["pk"], values={"size": 5})
     delete(client, "tracked", made["pk"])
@@ -81,7 +66,7 @@ def test_each_write_is_one_row_of_simple_history(client, boss):
     rows = list(Tracked.history.order_by("history_id"))
     assert [row.history_type for row in rows] == ["+", "~", "-"]
     assert [row.size for row in rows] == [0, 5, 5]
-    assert {row.history_user_id for row in rows} == {boss.pk}
+    assert {row.history_user_id for row in rows} == {superuser.pk}
 
 
 def test_the_admin_of_simple_history_leaves_numbers(client):
@@ -128,16 +113,16 @@ def grow(client, model, *rows):
     return answer
 
 
-def test_an_action_is_one_version_and_one_row_of_history_with_its_user(client, boss):
+def test_an_action_is_one_version_and_one_row_of_history_with_its_user(client, superuser):
     versioned, tracked = Versioned.objects.create(name="a"), Tracked.objects.create(name="a")
 
     assert "Grew 1." in grow(client, "versioned", versioned).text
     assert "Grew 1." in grow(client, "tracked", tracked).text
 
     (version,) = Version.objects.get_for_object(versioned)
-    assert (version.field_dict["size"], version.revision.user) == (1, boss)
+    assert (version.field_dict["size"], version.revision.user) == (1, superuser)
     last = Tracked.history.order_by("history_id").last()
-    assert (last.history_type, last.size, last.history_user_id) == ("~", 1, boss.pk)
+    assert (last.history_type, last.size, last.history_user_id) == ("~", 1, superuser.pk)
 
 
 def test_an_action_reaches_no_object_that_guardian_hides(make_user):
@@ -251,9 +236,9 @@ def test_the_pages_of_the_admin_and_the_tools_answer_the_same(make_user, name):
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="Other databases have many writers.")
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize("interface", ["asgi", "wsgi"])
-def test_no_write_is_lost_while_records_of_calls_are_written(boss, interface):
+def test_no_write_is_lost_while_records_of_calls_are_written(superuser, interface):
     with served(interface) as port:
-        client = SocketClient(port, user=boss)
+        client = SocketClient(port, user=superuser)
         answers = [
             client.call_tool("create_record", model="parcels.versioned", values={"name": "a"})
             for _ in range(100)
