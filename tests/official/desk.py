@@ -88,23 +88,28 @@ class Desk(Demo):
     ) -> AsyncIterator[Assistant]:
         """The official client, connected as whoever owns the token of that name."""
         headers = {"Authorization": f"Bearer {self.tokens[token]}"}
-        try:
-            async with (
-                asyncio.timeout(PATIENCE),
-                httpx2.AsyncClient(headers=headers, timeout=PATIENCE, verify=False) as http,
-                Client(
-                    sse_client(f"{self.urls[server]}/sse", headers=headers)
-                    if transport == "http_sse"
-                    else streamable_http_client(self.urls[server], http_client=http),
-                    mode=MODES[era],
-                    cache=None,
-                    **options,
-                ) as client,
-            ):
-                yield Assistant(client)
-        except BaseExceptionGroup as group:
-            # The client's task groups wrap what a test raises, once or several times.
-            raise only(group) from None
+        http = httpx2.AsyncClient(headers=headers, timeout=PATIENCE, verify=False)
+        streams = (
+            sse_client(f"{self.urls[server]}/sse", headers=headers)
+            if transport == "http_sse"
+            else streamable_http_client(self.urls[server], http_client=http)
+        )
+        async with http, connected(streams, era, **options) as assistant:
+            yield assistant
+
+
+@asynccontextmanager
+async def connected(streams: Any, era: str, **options: Any) -> AsyncIterator[Assistant]:
+    """The official client at the streams of a transport."""
+    try:
+        async with (
+            asyncio.timeout(PATIENCE),
+            Client(streams, mode=MODES[era], cache=None, **options) as client,
+        ):
+            yield Assistant(client)
+    except BaseExceptionGroup as group:
+        # The client's task groups wrap what a test raises, once or several times.
+        raise only(group) from None
 
 
 class Assistant:

@@ -6,11 +6,12 @@ import asyncio
 
 import pytest
 from mcp.shared.exceptions import MCPDeprecationWarning
-from mcp_types import ElicitResult, ResourceUpdatedNotification
+from mcp_types import ResourceUpdatedNotification
+
+from tests.official.test_questions import SEAT, Person
+from tests.official.test_tools import FLIGHT
 
 FLIGHTS = "django://objects/flights.flight"
-FLIGHT = {"flight": "RF100", "day": "2026-11-19"}
-SEAT = {"seat": "12A", "meal": "vegan", "window": True, "bags": ["s"]}
 
 
 @pytest.mark.asyncio
@@ -53,11 +54,10 @@ async def test_a_subscribed_client_hears_of_what_a_call_changed(desk):
 
 @pytest.mark.asyncio
 async def test_the_client_is_asked_on_the_stream(desk):
-    async def fill_in(context, params):
-        return ElicitResult(action="accept", content=SEAT)
+    person = Person(SEAT)
 
     async with desk.connect(
-        "traveller", "legacy", transport="http_sse", elicitation_callback=fill_in
+        "traveller", "legacy", transport="http_sse", elicitation_callback=person.fill_in
     ) as assistant:
         result = await assistant.client.call_tool("choose_seat", {})
 

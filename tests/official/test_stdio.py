@@ -7,17 +7,16 @@ import sys
 from contextlib import asynccontextmanager
 
 import pytest
-from mcp import Client
 from mcp.client.stdio import StdioServerParameters, stdio_client
 
-from tests.official.desk import MODES, NEWEST, PATIENCE, ROOT, Assistant, only
+from tests.official.desk import NEWEST, PATIENCE, ROOT, connected
 from tests.official.test_questions import SEAT, Person
 
 pytestmark = pytest.mark.asyncio
 
 
 @asynccontextmanager
-async def connected(desk, era, *arguments, variables=(), **options):
+async def started(desk, era, *arguments, variables=(), **options):
     parameters = StdioServerParameters(
         command=sys.executable,
         args=["manage.py", "mcp_stdio", *arguments],
@@ -25,19 +24,9 @@ async def connected(desk, era, *arguments, variables=(), **options):
         cwd=ROOT,
     )
     with (desk.state / "stdio.log").open("a") as errors:
-        try:
-            async with (
-                asyncio.timeout(PATIENCE),
-                Client(
-                    stdio_client(parameters, errlog=errors),
-                    mode=MODES[era],
-                    cache=None,
-                    **options,
-                ) as client,
-            ):
-                yield Assistant(client)
-        except BaseExceptionGroup as group:
-            raise only(group) from None
+        streams = stdio_client(parameters, errlog=errors)
+        async with connected(streams, era, **options) as assistant:
+            yield assistant
 
 
 @pytest.mark.parametrize("kind", ["name", "token"])
@@ -48,7 +37,7 @@ async def test_it_speaks_the_newest_revision_of_its_era_as_a_user_or_a_token(
     monkeypatch.setattr("mcp.client.session.DISCOVER_TIMEOUT_SECONDS", PATIENCE)
     arguments = ["--user", "manager"] if kind == "name" else []
     variables = {} if kind == "name" else {"MCP_TOKEN": desk.tokens["manager"]}
-    async with connected(desk, era, *arguments, variables=variables) as assistant:
+    async with started(desk, era, *arguments, variables=variables) as assistant:
         spoken = assistant.client.protocol_version
         over_stdio = await assistant.models()
 
@@ -60,7 +49,7 @@ async def test_it_speaks_the_newest_revision_of_its_era_as_a_user_or_a_token(
 async def test_the_person_is_asked(desk, era):
     person = Person(SEAT)
 
-    async with connected(
+    async with started(
         desk, era, "--user", "traveller", elicitation_callback=person.fill_in
     ) as assistant:
         answer = await assistant.call("choose_seat")
@@ -70,7 +59,7 @@ async def test_the_person_is_asked(desk, era):
 
 
 async def test_calls_are_answered_each_for_itself(desk, era):
-    async with connected(desk, era, "--user", "admin") as assistant:
+    async with started(desk, era, "--user", "admin") as assistant:
         countries = await asyncio.gather(
             *(
                 assistant.find("flights.airport", filters={"iata": iata}, fields=["iata"])
