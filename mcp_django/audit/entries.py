@@ -6,6 +6,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from mcp_django.auth.redaction import REDACTED, names_credential, redact
@@ -105,6 +106,10 @@ def cut_value(value: Any, limits: DataLimits, depth: int) -> Any:
         return int(value)
     if isinstance(value, float) and math.isfinite(value):
         return float(value)
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        # Tools take JSON in a text as well. Names that look secret are in it, too.
+        with suppress(ValueError, RecursionError):
+            return cut_value(json.loads(value), limits, depth)
     if not isinstance(value, Mapping | list | tuple | set | frozenset):
         return cut_text(value, limits)
     if not depth:

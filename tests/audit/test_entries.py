@@ -50,6 +50,7 @@ SECRET_NAMES = (
 @pytest.mark.parametrize("name", SECRET_NAMES)
 def test_values_whose_names_look_secret_are_not_kept_however_deep(name):
     hidden = {"deep": [{"er": {name: "hunter2"}}], name: ["hunter2"]}
+    hidden["as text"] = json.dumps({"values": json.dumps({name: "hunter2"})})
 
     assert "hunter2" not in json.dumps(redacted({"arguments": hidden, name: {"x": "hunter2"}}))
 

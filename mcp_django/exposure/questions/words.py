@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
+from unicodedata import category
 
 from django.apps import apps
 from django.db.models import Model
@@ -41,7 +42,18 @@ def question(
     asked = f"{folded(title).rstrip(ENDING)}?"
     if count:
         asked = f"{asked} {named_records(labels, count)}."
-    return "\n\n".join(part for part in (asked, *parts) if part)
+    return visible("\n\n".join(part for part in (asked, *parts) if part))
+
+
+#: They join letters and emoji. Every other character that nobody sees can change how the rest of a
+#: question is read, such as those that turn its direction round.
+JOINERS = "\u200c\u200d"
+
+
+def visible(text: str) -> str:
+    return "".join(
+        char for char in text if char in f"\n{JOINERS}" or category(char) not in ("Cc", "Cf")
+    )
 
 
 #: It says when the page of an action was made, which differs each time.

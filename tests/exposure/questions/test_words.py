@@ -32,6 +32,13 @@ pytestmark = pytest.mark.filterwarnings("ignore:Overriding get_action")
         ("Ship...", list("abcde"), 14, "Ship? 14 records: a, b, c, d, e and 9 more."),
         ("Hire", [], 0, "Hire?"),
         ("Two\nlines:", [], 3, "Two lines? 3 records."),
+        # Nothing turns the rest of the line round, and letters that are joined stay so.
+        (
+            "Ship",
+            ["ok\u202e ?x\u2066\u200b", "می\u200cروم"],
+            2,
+            "Ship? 2 records: ok ?x, می\u200cروم.",
+        ),
     ],
 )
 def test_a_question_names_the_title_and_the_records(title, labels, count, asked):
