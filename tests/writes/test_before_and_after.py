@@ -179,18 +179,6 @@ def test_members_that_the_caller_does_not_see_are_not_shown(client, thing, tags,
     assert "blue" not in answer.text
 
 
-@pytest.mark.exposure(
-    Tag=None, Thing={"fields": ["id", "title", "modified_at"], "filter_fields": ["title"]}
-)
-def test_members_of_a_model_that_is_not_shown_are_not_shown(client, thing):
-    green = Tag.objects.create(name="green")
-
-    answer = update(client, thing, tags={"add": [green.pk]})
-
-    assert changed(answer) == {"tags": UNREADABLE}
-    assert "green" not in answer.text
-
-
 @pytest.mark.parametrize(
     ("stored", "change"), [("T", {}), ("NEW", {"title": ["T", "NEW"]})], ids=["as it was", "other"]
 )

@@ -86,18 +86,6 @@ def test_an_initial_value_of_an_excluded_field_is_saved_and_not_named(client, mo
     assert "note" not in answer.text
 
 
-def test_rows_are_created_along(client):
-    client.data(
-        "create_record",
-        model="workshop.thing",
-        values={"title": "T"},
-        inlines={"parts": [{"name": "p"}, {"name": "q"}]},
-    )
-
-    rows = Thing.objects.get().parts.order_by("name").values_list("name", "quantity")
-    assert list(rows) == [("p", 1), ("q", 1)]
-
-
 def test_messages_of_the_site_come_with_the_answer_and_not_the_admins_own_report(
     client, monkeypatch
 ):

@@ -11,7 +11,7 @@ from mcp_django.models import Upload
 from mcp_django.models.uploads import KEPT
 from tests.clients import CheckedClient
 from tests.workshop.models import Thing
-from tests.writes.calls import create, update
+from tests.writes.calls import create
 
 pytestmark = pytest.mark.django_db
 
@@ -35,32 +35,6 @@ def test_an_upload_is_written_into_a_record_and_can_be_used_again(client, boss):
         with made.paper.open() as opened:
             assert len(opened.read()) == 3_000_000
         assert made.paper.name.startswith("papers/a")
-
-
-def test_an_upload_replaces_the_file_of_a_record(client, boss, thing):
-    upload = put(boss, data=b"new")
-
-    answer = update(client, thing, paper=upload.address)
-
-    assert not answer.is_error, answer.text
-    thing.refresh_from_db()
-    with thing.paper.open() as opened:
-        assert opened.read() == b"new"
-
-
-def test_a_dry_run_writes_nothing_and_leaves_the_upload(client, boss):
-    upload = put(boss)
-
-    answer = client.call_tool(
-        "create_record",
-        model="workshop.thing",
-        values={"title": "T", "paper": upload.address},
-        dry_run=True,
-    )
-
-    assert not answer.is_error, answer.text
-    assert not Thing.objects.exists()
-    assert Upload.objects.get() == upload
 
 
 @pytest.mark.thorough

@@ -11,6 +11,7 @@ from django.http import HttpResponse, HttpResponseRedirect
 from mcp_django.exposure.admin_bridge import compat
 from mcp_django.exposure.admin_bridge.compat import Place
 from mcp_django.exposure.registry import registry
+from tests.clients import CheckedClient
 from tests.depot.admin import DriverAdmin, VanAdmin
 from tests.depot.models import Driver, Van
 
@@ -43,6 +44,24 @@ def test_a_button_of_a_record_is_pressed_as_it_wants(boss, van, name, messages, 
     assert (done["outcome"], done["records"]) == ("done", 1)
     assert [message["text"] for message in done.get("messages", [])] == messages
     assert (van.kilometres, van.is_hired) == state
+
+
+def test_buttons_are_offered_in_their_words_to_those_who_may_press_them(depot, make_user):
+    user = make_user("ada", "view_van", "change_van", is_staff=True)
+
+    tools = {tool["name"]: tool for tool in CheckedClient(user=user).list_tools()}
+
+    vans = {name.removeprefix("depot_van_") for name in tools if name.startswith("depot_van_")}
+    assert {"drive", "return_it", "look_at", "hire"} <= vans
+    # It asks for the permission to delete, and get_changelist_actions hides the other.
+    assert not {"sell", "close_down"} & vans
+    assert tools["depot_van_drive"]["title"] == "Drive a kilometre"
+
+
+def test_a_button_that_a_record_does_not_show_is_not_pressed(boss):
+    van = Van.objects.create(plate="B")
+
+    boss.refusal("depot_van_return_it", pk=van.pk)
 
 
 def test_a_button_of_the_model_takes_no_record(boss):

@@ -92,14 +92,6 @@ def test_actions_have_the_words_of_the_menu(request_by_boss, kind, words):
     assert {action.place for action in actions.values()} <= {Place.CHANGELIST}
 
 
-def test_an_action_has_its_function_and_the_permissions_that_it_declares(request_by_boss):
-    actions = offered(CustomerAdmin, request_by_boss)
-
-    assert (actions["greet"].function, actions["greet"].permissions) == (greet, ("view",))
-    assert actions["bow"].function is CustomerAdmin.bow
-    assert actions["wave"].permissions is None
-
-
 if django.VERSION >= (6, 1):
     BOTH = [admin.ActionLocation.CHANGE_FORM, admin.ActionLocation.CHANGE_LIST]
 
@@ -210,40 +202,6 @@ def test_classes_tell_of_actions_and_buttons_whoever_may_run_them():
 
     assert actions[-3:] == ["greet", "wave", "bow"]
     assert {"drive", "sell", "hire"} <= known_actions(depot._registry[Van]).keys()
-
-
-def test_buttons_are_actions_with_the_words_that_stand_on_them(request_by_boss):
-    actions = offered_actions(depot._registry[Van], request_by_boss)
-
-    assert {
-        name: (actions[name].place, actions[name].description) for name in ("drive", "hire")
-    } == {
-        "drive": (Place.RECORD_BUTTON, "Drive a kilometre"),
-        "hire": (Place.MODEL_BUTTON, "Hire"),
-    }
-    assert actions["export_admin_action"].place is Place.CHANGELIST
-
-
-def test_the_permissions_of_a_button_are_asked(make_user):
-    request = RequestFactory().get("/")
-    request.user = make_user("clerk", "view_van", "change_van", is_staff=True)
-
-    actions = offered_actions(depot._registry[Van], request)
-
-    assert "drive" in actions
-    assert "sell" not in actions
-    assert "close_down" not in actions  # get_changelist_actions hides it
-
-
-def test_what_a_record_says_of_its_buttons_is_not_taken_for_granted(request_by_boss):
-    van = Van.objects.create(plate="A")
-    vans = depot._registry[Van]
-
-    names = compat.shown_buttons(vans, request_by_boss, Place.RECORD_BUTTON, str(van.pk))
-
-    assert "return_it" not in names
-    with pytest.raises(Van.DoesNotExist):
-        compat.shown_buttons(vans, request_by_boss, Place.RECORD_BUTTON, "0")
 
 
 def test_another_source_adds_actions_and_replaces_none(request_by_boss, request):

@@ -90,13 +90,6 @@ def test_an_answer_with_the_confirmation_is_sent_as_a_browser_would(
     assert " ".join(done.data["messages"][0]["text"].split()).startswith(text)
 
 
-def test_an_answer_without_a_confirmation_only_shows_the_page(boss, parcel):
-    shown = call(boss, "ship", parcel, answer={"carrier": "dhl"})
-
-    assert shown.data["outcome"] == "asks"
-    assert status(parcel) == "waiting"
-
-
 @pytest.mark.parametrize(
     ("name", "answer", "sentence"),
     [
@@ -266,12 +259,6 @@ def test_files_related_records_and_split_controls_are_answered(boss, parcel):
 
     assert list(shown["properties"]) == ["photo", "driver", "vans", "day"]
     assert done.data["messages"][0]["text"] == "a.txt 5 Ada 2 2026-01-31T14:30:00+00:00"
-
-
-def test_forms_with_prefixes_are_told_apart(boss, parcel):
-    shown = call(boss, "pack", parcel).data["answer_schema"]
-
-    assert shown["required"] == ["inner-carrier", "outer-carrier"]
 
 
 @pytest.mark.filterwarnings("ignore:The 'get_valid_export_item_pks")

@@ -258,14 +258,6 @@ def test_a_form_takes_what_it_shows_and_needs_what_it_has_not():
     assert schema["properties"]["copies"]["default"] == 2
 
 
-def test_an_update_needs_nothing_and_has_no_defaults():
-    schema = form_schema(Order(initial={"number": "7"}), partial=True)
-
-    assert "required" not in schema
-    assert not any("default" in one for one in schema["properties"].values())
-    assert schema["properties"]["number"]["type"] == "string"
-
-
 # Forms for a person
 
 
