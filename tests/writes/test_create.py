@@ -262,17 +262,6 @@ def test_an_answer_without_a_record_is_given_again_as_it_was(make_client):
 # Files
 
 
-def test_files_come_as_base64_and_are_named_by_the_last_part(client):
-    paper = {"filename": "..\\..\\a/../new.txt", "data": encoded(b"new")}
-
-    answer = create(client, title="T", paper=paper)
-
-    assert not answer.is_error, answer.text
-    made = Thing.objects.get()
-    assert content_of(made.paper) == b"new"
-    assert made.paper.name == "papers/new.txt"
-
-
 @pytest.mark.thorough
 def test_a_file_is_replaced_and_taken_away(client, thing):
     replaced = update(client, thing, paper={"filename": "b.txt", "data": encoded(b"b")})

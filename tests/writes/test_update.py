@@ -342,6 +342,7 @@ def test_a_name_that_no_file_can_have_is_a_fault_of_its_field(
     [
         ("a b?.txt", "papers/a_b.txt"),
         ("C:\\x\\y.txt", "papers/y.txt"),
+        ("..\\..\\a/../new.txt", "papers/new.txt"),
         ("ü:%.txt", "papers/ü.txt"),
     ],
 )
@@ -351,6 +352,8 @@ def test_a_name_is_cleaned_up_as_the_admin_does(name, stored, client, thing):
     assert not answer.is_error, answer.text
     thing.refresh_from_db()
     assert thing.paper.name == stored
+    with thing.paper.open() as opened:
+        assert opened.read() == b"hello"
 
 
 def test_a_name_that_the_storage_refuses_is_told_as_such(client, thing, monkeypatch):
