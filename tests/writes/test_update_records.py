@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from mcp_django.models import ExposedTool
 from mcp_django.testing import Client
 from tests.asking import TALKATIVE, Talk
-from tests.clients import CheckedClient
+from tests.clients import CheckedClient, call_with_token
 from tests.workshop.admin import JobAdmin, TagAdmin
 from tests.workshop.models import Job, Tag
 from tests.writes.calls import asked, tag_names
@@ -22,10 +22,7 @@ def change(client, model="workshop.tag", **arguments):
 
 
 def agreed(client, model="workshop.tag", **arguments):
-    """The answer to the second call of a client that cannot ask."""
-    preview = change(client, model, **arguments)
-    assert not preview.is_error, preview.text
-    return change(client, model, **arguments, confirmation=preview.data["confirmation"])
+    return call_with_token(client, "update_records", model=model, **arguments)
 
 
 @pytest.fixture
