@@ -141,6 +141,16 @@ def test_what_would_be_taken_for_something_else_is_refused(name, value, words):
     assert words in str(caught.value)
 
 
+class Amount(forms.MultiValueField):
+    def compress(self, data_list):
+        return " ".join(map(str, data_list))
+
+
+def amount():
+    parts = [forms.IntegerField(), forms.ChoiceField(choices=LETTERS)]
+    return Amount(fields=parts, widget=Money)
+
+
 @pytest.mark.parametrize(
     ("field", "value", "cleaned"),
     [
@@ -160,6 +170,8 @@ def test_what_would_be_taken_for_something_else_is_refused(name, value, words):
         (forms.BooleanField(), True, True),
         (forms.MultipleChoiceField(choices=LETTERS), ["a", 3], ["a", "3"]),
         (forms.CharField(widget=Broken), "x", "x"),
+        # Whatever the field makes of its parts.
+        (amount(), [5, "b"], "5 b"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, forms.Field) else str(value)[:20],
 )  # fmt: skip
@@ -205,11 +217,6 @@ def test_a_field_of_a_package_gets_what_its_schema_says_and_refuses_in_words(fie
     assert words in str(caught.value)
 
 
-class Amount(forms.MultiValueField):
-    def compress(self, data_list):
-        return " ".join(map(str, data_list))
-
-
 class Color(Enum):
     RED = "r"
 
@@ -224,15 +231,6 @@ def test_a_picture_with_a_point_in_it_can_be_set_only_in_a_browser():
 
     assert not takes_json(Amount(fields=parts, widget=Money))
     assert takes_json(amount())
-
-
-def amount():
-    parts = [forms.IntegerField(), forms.ChoiceField(choices=LETTERS)]
-    return Amount(fields=parts, widget=Money)
-
-
-def test_a_value_of_several_parts_is_understood_whatever_the_field_makes_of_it():
-    assert understood(amount(), [5, "b"]) == "5 b"
 
 
 @pytest.mark.parametrize(
