@@ -421,8 +421,8 @@ def targets():
 """
 
 
-def run(code, database, *, check=True):
-    done = subprocess.run(
+def run(code, database):
+    return subprocess.run(
         [sys.executable, "-W", "ignore", "-c", START + code],
         env={
             **os.environ,
@@ -434,9 +434,6 @@ def run(code, database, *, check=True):
         timeout=LONG_PATIENCE,
         check=False,
     )
-    if check:
-        assert (done.stderr, done.returncode) == ("", 0)
-    return done
 
 
 @pytest.fixture(scope="module")
@@ -451,28 +448,7 @@ def database(migrated, tmp_path):
     return copyfile(migrated, tmp_path / "calls.sqlite3")
 
 
-@pytest.mark.thorough
-def test_a_process_that_ends_writes_what_is_left(database):
-    run('put("a"); put("b")', database)
-
-    assert run("print(targets())", database).stdout == "['a', 'b']\n"
-
-
-@pytest.mark.thorough
-def test_a_process_that_is_killed_has_written_what_it_answered_for(database):
-    code = 'put("read"); put("write", wait=True); os.kill(os.getpid(), 9)'
-
-    killed = run(code, database, check=False)
-
-    assert killed.returncode == -signal.SIGKILL
-    assert run("print(targets())", database).stdout == "['read', 'write']\n"
-
-
-@pytest.mark.thorough
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="The system cannot fork.")
-def test_a_forked_child_writes_its_own_records_and_not_its_parents(database):
-    run(
-        """
+FORK = """
 records.writer.gather = 1
 put("parent")
 child = os.fork()
@@ -483,9 +459,28 @@ else:
     # Under a server a child ends as any process does.
     records.close()
     os._exit(0)
-""",
-        database,
-    )
+"""
+CAN_FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="The system cannot fork.")
 
-    found = run("print(targets())", database).stdout
-    assert found == "['child', 'parent', 'parent too']\n"
+
+@pytest.mark.thorough
+@pytest.mark.parametrize(
+    ("code", "returned", "written"),
+    [
+        ('put("a"); put("b")', 0, ["a", "b"]),
+        (
+            'put("read"); put("write", wait=True); os.kill(os.getpid(), 9)',
+            -signal.SIGKILL,
+            ["read", "write"],
+        ),
+        pytest.param(FORK, 0, ["child", "parent", "parent too"], marks=CAN_FORK),
+    ],
+    ids=["end", "kill", "fork"],
+)
+def test_a_process_writes_what_is_left_or_what_it_answered_for_and_only_its_own(
+    database, code, returned, written
+):
+    done = run(code, database)
+
+    assert (done.stderr, done.returncode) == ("", returned)
+    assert run("print(targets())", database).stdout == f"{written}\n"
