@@ -173,12 +173,7 @@ class Cases:
         self, random: Random, message: Any, revision: Revision, body: bytes | None = None
     ) -> Case:
         person = self.person(random)
-        headers = [(b"host", b"testserver"), (b"accept", ACCEPT)]
-        headers.append((b"content-type", b"application/json"))
-        if person is not None:
-            token = self.knowledge.tokens[person]
-            headers.append((b"authorization", f"Bearer {token}".encode()))
-        headers += routing(message, revision)
+        headers = headers_with(self.knowledge.tokens.get(person)) + routing(message, revision)
         if revision.era is Era.LEGACY and method_of(message) != "initialize":
             needs = METHODS.get(method_of(message))
             if (needs is not None and needs.needs_streams) or random.random() < 0.3:
@@ -462,6 +457,12 @@ def in_revision(random: Random, message: dict[str, Any], revision: Revision) -> 
         message["params"]["inputResponses"] = random.choice([{}, {"refund": {}}, [], "x"])
     message["params"]["_meta"] = meta
     return message
+
+
+def headers_with(token: str | None) -> Pairs:
+    headers = [(b"host", b"testserver"), (b"accept", ACCEPT)]
+    headers.append((b"content-type", b"application/json"))
+    return headers + ([(b"authorization", f"Bearer {token}".encode())] if token else [])
 
 
 def routing(message: Any, revision: Revision) -> Pairs:

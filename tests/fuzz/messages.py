@@ -23,7 +23,7 @@ from mcp_django.testing import Client
 from mcp_django.transports.calls.lanes import lanes
 from tests.asgi import application
 from tests.fuzz import rows
-from tests.fuzz.cases import ACCEPT, MODERN, SESSION, Case, Cases, Knowledge
+from tests.fuzz.cases import MODERN, SESSION, Case, Cases, Knowledge, headers_with
 from tests.fuzz.doors import Answer, Door, Sent
 from tests.fuzz.values import dump
 from tests.oracle import assert_valid_message
@@ -175,18 +175,10 @@ class Search:
         if person is None or revision in MODERN:
             return b"none"
         if (person, revision) not in self.sessions:
-            sent = Sent(headers=self.headers(person), body=dump(handshake(revision)))
+            sent = Sent(headers=headers_with(self.tokens[person]), body=dump(handshake(revision)))
             answer = await self.door.ask(sent)
             self.sessions[person, revision] = answer.headers.get("mcp-session-id", "none").encode()
         return self.sessions[person, revision]
-
-    def headers(self, person: str) -> list[tuple[bytes, bytes]]:
-        return [
-            (b"host", b"testserver"),
-            (b"accept", ACCEPT),
-            (b"content-type", b"application/json"),
-            (b"authorization", f"Bearer {self.tokens[person]}".encode()),
-        ]
 
 
 def revision_of(case: Case, answer: Answer) -> Revision:
