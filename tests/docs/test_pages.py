@@ -26,10 +26,14 @@ from mcp_django.exposure.options import (
 )
 from mcp_django.exposure.primitives import BUILT_IN
 from mcp_django.exposure.prompts.functions import PromptOptions
-from mcp_django.exposure.query import aggregates, filters, pagination, related_names, selection
-from mcp_django.exposure.query import aggregates as groups
-from mcp_django.exposure.query import aggregates as metrics
-from mcp_django.exposure.query import find as records
+from mcp_django.exposure.query import (
+    aggregates,
+    filters,
+    find,
+    pagination,
+    related_names,
+    selection,
+)
 from mcp_django.exposure.query.arguments import MOST_GROUPS
 from mcp_django.exposure.resources.functions import ResourceOptions
 from mcp_django.exposure.tools.functions import ToolOptions
@@ -319,9 +323,8 @@ def test_the_scope_of_each_kind_of_tool_is_told():
 
 
 def test_the_page_about_rights_says_how_many_rows_are_checked_for_a_page():
-    assert (
-        f"If none of the next {records.FARTHEST:,} records" in (TOPICS / "rights.md").read_text()
-    )
+    sentence = f"If none of the next {find.FARTHEST:,} records"
+    assert sentence in (TOPICS / "rights.md").read_text()
 
 
 def test_the_file_of_a_prompt_is_shown_as_it_is():
@@ -390,8 +393,8 @@ def test_every_limit_of_a_query_is_the_true_one():
         "Values in a list": fields.ITEMS,
         "Related records by name": related_names.MOST_TEXTS,
         "Names in `order_by`": pagination.MAX_ORDER,
-        "Names in `group_by`": groups.MAX_GROUPS,
-        "Metrics": metrics.MAX_METRICS,
+        "Names in `group_by`": aggregates.MAX_GROUPS,
+        "Metrics": aggregates.MAX_METRICS,
         "Comparisons in `having`": aggregates.MAX_HAVING,
         "Groups in an answer": MOST_GROUPS,
         "Names in `fields`": selection.MAX_FIELDS,
@@ -414,7 +417,7 @@ def test_every_argument_and_function_of_an_aggregate_is_listed():
     parts = lines.partition("Dates are grouped by these")[2]
     listed = dict(re.findall(r"^\| (date|datetime) \| (.+) \|$", parts, re.MULTILINE)[:2])
     assert {kind: codes(names) for kind, names in listed.items()} == {
-        kind: list(names) for kind, names in groups.PARTS.items()
+        kind: list(names) for kind, names in aggregates.PARTS.items()
     }
 
 
