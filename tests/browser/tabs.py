@@ -124,8 +124,22 @@ class Tab:
             self._page.keyboard.press("Tab")
         raise AssertionError(f"No tab leads to {role} {name!r}")
 
-    def check_accessible(self) -> None:
-        """axe-core has no serious finding, but those that are known of markup that is not ours."""
+    def enter(self, role: str, name: str) -> None:
+        """Use a control by the keyboard alone."""
+        self.tab_to(role, name)
+        self.press("Enter")
+
+    def write_over(self, name: str, text: str) -> None:
+        """Replace what stands in a box by the keyboard alone."""
+        self.tab_to("textbox", name)
+        self.press("Control+a")
+        self._page.keyboard.type(text)
+
+    def check_accessible(self, name: str = "") -> None:
+        """axe-core has no serious finding, but those that are known of markup that is not ours.
+        With a name, a picture of the page is kept first."""
+        if name:
+            self.screenshot_to(name)
         script = (files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8")
         # Not by a tag: a page's policy could forbid that.
         self._page.evaluate(script)

@@ -116,8 +116,7 @@ def test_every_page_of_the_admin_is_for_everybody_and_has_djangos_breadcrumbs(
 
     for name, key in PAGES:
         page.goto(reverse(f"admin:mcp_django_{name}", args=[site.get(key, key)] if key else []))
-        page.screenshot_to(name)
-        page.check_accessible()
+        page.check_accessible(name)
         if not name.endswith(("_add", "_change")) and look is not SKIN:
             assert page.evaluate(LOOK) == stock, name
 
@@ -172,8 +171,7 @@ def test_the_pages_of_people_who_sign_in_are_for_everybody(browse, boss, applica
     ):
         page.goto(url)
         page.evaluate("document.querySelectorAll('details').forEach(part => part.open = true)")
-        page.screenshot_to(name)
-        page.check_accessible()
+        page.check_accessible(name)
 
 
 @pytest.mark.needs("oauth")
@@ -181,11 +179,9 @@ def test_a_program_is_kept_from_writing_and_ended_by_the_keyboard_alone(browse, 
     page = browse(boss)
     page.goto(reverse("mcp_django_pages:apps"))
 
-    page.tab_to("button", "Only let it read")
-    page.press("Enter")
+    page.enter("button", "Only let it read")
     page.expect(page.get_by_text("(at the moment it only reads)")).to_be_visible()
-    page.tab_to("button", "End access")
-    page.press("Enter")
+    page.enter("button", "End access")
 
     page.expect(page.get_by_text("There are none.")).to_be_visible()
     assert Authorization.objects.get().read_only

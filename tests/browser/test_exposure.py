@@ -31,14 +31,12 @@ def test_a_model_is_narrowed_by_the_keyboard_alone(browse, boss):
     page.keyboard.type("shop.ord")
     page.press("Enter")
     page.wait_for_url("**q=shop.ord**")
-    page.tab_to("link", "shop.order")
-    page.press("Enter")
+    page.enter("link", "shop.order")
     page.tab_to("combobox", "Level:")
     page.keyboard.type("read")
     page.tab_to("checkbox", "Shown: total")
     page.press("Space")
-    page.tab_to("button", "Save")
-    page.press("Enter")
+    page.enter("button", "Save")
     page.expect(page.get_by_text("was changed successfully")).to_be_visible()
 
     row = ExposedModel.objects.get(label="shop.order")
@@ -53,12 +51,10 @@ def test_a_tool_is_switched_off_by_the_keyboard_alone(browse, boss):
     page = browse(boss)
     page.goto(TOOLS)
 
-    page.tab_to("link", "echo")
-    page.press("Enter")
+    page.enter("link", "echo")
     page.tab_to("combobox", "State:")
     page.keyboard.type("off")
-    page.tab_to("button", "Save")
-    page.press("Enter")
+    page.enter("button", "Save")
     page.expect(page.get_by_text("was changed successfully")).to_be_visible()
 
     assert "echo" not in {one["name"] for one in Client(user=boss).list_tools()}
@@ -118,8 +114,7 @@ def test_people_who_may_only_look_have_pages_for_everybody_too(browse, make_user
         ("tool-looker", reverse("admin:mcp_django_exposedtool_change", args=["echo"])),
     ):
         page.goto(url)
-        page.screenshot_to(name)
-        page.check_accessible()
+        page.check_accessible(name)
         assert page.get_by_role("button", name="Save").count() == 0
 
 
@@ -132,8 +127,7 @@ def test_models_are_opened_together(browse, boss):
     page.locator("select[name=action]").select_option("open_for_reading")
     page.locator("button[name=index]").click()
     page.expect(page.get_by_text("level: as in code -> read: records")).to_be_visible()
-    page.screenshot_to("exposed-models-bulk")
-    page.check_accessible()
+    page.check_accessible("exposed-models-bulk")
     page.get_by_role("button", name="Open for reading").click()
 
     page.expect(page.get_by_text("Open for reading: 1 changed.")).to_be_visible()

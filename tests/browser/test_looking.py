@@ -36,28 +36,24 @@ def shop(make_user):
 def test_what_assistants_see_is_for_everybody_to_look_at(browse, boss, shop):
     page = browse(boss)
     page.goto(INSPECT)
-    page.screenshot_to("inspect-form")
-    page.check_accessible()
+    page.check_accessible("inspect-form")
 
     page.get_by_label("User").fill("bob")
     page.get_by_role("button", name="Inspect", exact=True).click()
     page.expect(page.get_by_role("heading", name="As bob")).to_be_visible()
     page.expect(page.get_by_role("row", name="Reply to a customer reply")).to_contain_text("yes")
-    page.screenshot_to("inspect")
-    page.check_accessible()
+    page.check_accessible("inspect")
 
     page.get_by_role("button", name="Fields and records of shop.order").click()
     page.expect(page.get_by_role("heading", name="Records")).to_be_visible()
-    page.screenshot_to("inspect-model")
-    page.check_accessible()
+    page.check_accessible("inspect-model")
 
 
 @every_look
 def test_tools_are_for_everybody_to_try(browse, boss, shop):
     page = browse(boss)
     page.goto(TRY_IT)
-    page.screenshot_to("try-list")
-    page.check_accessible()
+    page.check_accessible("try-list")
 
     page.goto(f"{TRY_IT}?tool=find_records")
     page.get_by_label("Arguments as JSON:").fill(
@@ -65,14 +61,12 @@ def test_tools_are_for_everybody_to_try(browse, boss, shop):
     )
     page.get_by_role("button", name="Call find_records").click()
     page.expect(page.get_by_role("region", name="Result").first).to_contain_text("A-4")
-    page.screenshot_to("try-result")
-    page.check_accessible()
+    page.check_accessible("try-result")
 
     page.get_by_label("Arguments as JSON:").fill("{total: 20}")
     page.get_by_role("button", name="Call find_records").click()
     page.expect(page.get_by_text("This is not valid JSON.")).to_be_visible()
-    page.screenshot_to("try-wrong")
-    page.check_accessible()
+    page.check_accessible("try-wrong")
 
 
 def test_a_user_is_looked_at_by_the_keyboard_alone(browse, boss, shop):
@@ -82,11 +76,9 @@ def test_a_user_is_looked_at_by_the_keyboard_alone(browse, boss, shop):
     page.tab_to("combobox", "User")
     page.keyboard.type("bob")
     page.press("Escape", "Tab")
-    page.tab_to("button", "Inspect")
-    page.press("Enter")
+    page.enter("button", "Inspect")
     page.expect(page.get_by_role("heading", name="As bob")).to_be_visible()
-    page.tab_to("button", "Fields and records of shop.order")
-    page.press("Enter")
+    page.enter("button", "Fields and records of shop.order")
 
     page.expect(page.get_by_role("heading", name="Records")).to_be_visible()
     page.expect(page.get_by_text("A-0")).to_be_visible()
@@ -96,17 +88,14 @@ def test_a_tool_is_tried_by_the_keyboard_alone(browse, boss):
     page = browse(boss)
     page.goto(OVERVIEW)
 
-    page.tab_to("link", "Try it")
-    page.press("Enter")
+    page.enter("link", "Try it")
     page.expect(page.get_by_role("heading", name="Resources")).to_be_visible()
-    page.tab_to("link", "echo")
-    page.press("Enter")
+    page.enter("link", "echo")
     page.expect(page.get_by_role("heading", name="echo")).to_be_visible()
-    page.tab_to("textbox", "Arguments as JSON:")
-    page.press("Control+a")
-    page.keyboard.type("""{"text": "<script>document.title='taken'</script>"}""")
-    page.tab_to("button", "Call echo")
-    page.press("Enter")
+    page.write_over(
+        "Arguments as JSON:", """{"text": "<script>document.title='taken'</script>"}"""
+    )
+    page.enter("button", "Call echo")
 
     answer = page.get_by_label("The answer as JSON")
     page.expect(answer).to_contain_text("<script>document.title='taken'</script>")
@@ -120,22 +109,16 @@ def test_a_deletion_is_confirmed_by_the_keyboard_alone(browse, boss):
     page = browse(boss)
     page.goto(f"{TRY_IT}?tool=delete_record")
 
-    page.tab_to("textbox", "Arguments as JSON:")
-    page.press("Control+a")
-    page.keyboard.type(f'{{"model": "shop.order", "pk": {order.pk}}}')
-    page.tab_to("button", "Call delete_record")
-    page.press("Enter")
+    page.write_over("Arguments as JSON:", f'{{"model": "shop.order", "pk": {order.pk}}}')
+    page.enter("button", "Call delete_record")
     page.expect(page.get_by_text("Delete this order?")).to_be_visible()
-    page.screenshot_to("try-confirm")
-    page.check_accessible()
+    page.check_accessible("try-confirm")
     assert Order.objects.exists()
     # The skin says in words that something is required.
-    page.tab_to("textbox", f"Your answers as JSON:{' (required)' if page.look.skin else ''}")
-    page.press("Control+a")
     agreed = {"action": "accept", "content": {"confirm": True}}
-    page.keyboard.type(json.dumps({"confirmation": agreed}))
-    page.tab_to("button", "Answer")
-    page.press("Enter")
+    name = f"Your answers as JSON:{' (required)' if page.look.skin else ''}"
+    page.write_over(name, json.dumps({"confirmation": agreed}))
+    page.enter("button", "Answer")
 
     page.expect(page.get_by_role("region", name="Result")).to_contain_text("deleted")
     assert not Order.objects.exists()
@@ -169,27 +152,23 @@ def test_who_is_connected_is_for_everybody_to_look_at(browse, boss, connected):
     page.goto(LIVE)
 
     page.expect(page.get_by_role("heading", name="Sessions: 1")).to_be_visible()
-    page.screenshot_to("live")
-    page.check_accessible()
+    page.check_accessible("live")
 
     page.get_by_role("button", name="End the session of bob, mcp_django.testing 1").click()
     page.expect(page.get_by_role("heading", name="Sessions: 0")).to_be_visible()
-    page.screenshot_to("live-ended")
-    page.check_accessible()
+    page.check_accessible("live-ended")
 
 
 def test_a_session_is_found_and_ended_by_the_keyboard_alone(browse, boss, connected):
     page = browse(boss)
     page.goto(OVERVIEW)
 
-    page.tab_to("link", "Live")
-    page.press("Enter")
+    page.enter("link", "Live")
     page.expect(page.get_by_role("heading", name="Streams: 1")).to_be_visible()
     page.tab_to("textbox", "User")
     page.keyboard.type("bob")
     page.press("Enter")
-    page.tab_to("button", "End the session of bob, mcp_django.testing 1")
-    page.press("Enter")
+    page.enter("button", "End the session of bob, mcp_django.testing 1")
 
     page.expect(
         page.get_by_text("Ended the session of bob, mcp_django.testing 1.")
@@ -203,11 +182,9 @@ def test_switches_are_for_everybody_to_throw(browse, boss):
     page.goto(reverse("admin:mcp_django_serversettings_changelist"))
 
     page.get_by_role("checkbox", name="Closed").check()
-    page.screenshot_to("server-closed")
-    page.check_accessible()
+    page.check_accessible("server-closed")
     page.get_by_role("button", name="Save", exact=True).click()
     page.goto(LIVE)
 
     page.expect(page.get_by_text("Staff closed this server")).to_be_visible()
-    page.screenshot_to("live-closed")
-    page.check_accessible()
+    page.check_accessible("live-closed")

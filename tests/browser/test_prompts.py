@@ -36,8 +36,7 @@ def test_a_preview_and_a_mistake_are_for_everybody_too(browse, boss, prompt):
     page.get_by_label("order *").fill("A1")
     page.get_by_role("button", name="Show the prompt").click()
     page.expect(page.get_by_role("heading", name="What boss gets")).to_be_visible()
-    page.screenshot_to("prompt-previewed")
-    page.check_accessible()
+    page.check_accessible("prompt-previewed")
 
     page.get_by_label("order *").fill("B2")
     page.get_by_role("button", name="Show the prompt").click()
@@ -60,15 +59,13 @@ def test_a_prompt_is_written_by_the_keyboard_alone_and_works(browse, boss):
     page.expect(kind).to_have_value("object")
     page.tab_to("combobox", "Model")
     page.keyboard.type("order (")
-    page.tab_to("button", "Add another argument")
-    page.press("Enter")
+    page.enter("button", "Add another argument")
     second = page.get_by_role("group", name="Argument 2")
     page.expect(second.get_by_label("Name", exact=True)).to_be_focused()
     page.keyboard.type("note")
     page.tab_to("textbox", "Text")
     page.keyboard.type("About {{ order.number }}.")
-    page.tab_to("button", "Save")
-    page.press("Enter")
+    page.enter("button", "Save")
     page.expect(page.get_by_role("link", name="late", exact=True).first).to_be_visible()
 
     (message,) = Client(user=boss).get_prompt("late", order="A1")
@@ -84,8 +81,7 @@ def test_a_text_that_does_not_parse_is_shown_with_its_line(browse, boss):
 
     row = page.get_by_role("group", name="Message 1")
     page.expect(row).to_contain_text("Line 3: there is no tag 'load'")
-    page.screenshot_to("prompt-broken")
-    page.check_accessible()
+    page.check_accessible("prompt-broken")
     assert not PromptTemplate.objects.exists()
 
 

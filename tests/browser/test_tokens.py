@@ -16,15 +16,13 @@ def test_a_token_is_made_by_the_keyboard_alone_and_works(browse, boss):
 
     page.tab_to("textbox", "Name:")
     page.keyboard.type("laptop")
-    page.tab_to("button", "Save")
-    page.press("Enter")
+    page.enter("button", "Save")
     secret = page.get_by_label("Token “laptop” of boss")
     page.expect(secret).to_be_focused()
 
     assert Client(token=secret.input_value()).call_tool("list_models")
     page.check_accessible()
-    page.tab_to("link", "Done: back to the list")
-    page.press("Enter")
+    page.enter("link", "Done: back to the list")
     page.expect(page.get_by_role("link", name="laptop")).to_be_visible()
 
 
@@ -51,8 +49,7 @@ def test_a_token_is_revoked_on_its_own_page(browse, boss):
     page.goto(reverse("admin:mcp_django_personaltoken_change", args=[token.pk]))
 
     page.get_by_role("link", name="Revoke this token").click()
-    page.screenshot_to("token-revoke")
-    page.check_accessible()
+    page.check_accessible("token-revoke")
     page.get_by_role("button", name="Revoke the token").click()
 
     page.expect(page.get_by_text("The token “laptop” is revoked.")).to_be_visible()

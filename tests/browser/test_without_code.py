@@ -65,7 +65,6 @@ def test_staff_open_a_model_give_an_action_write_a_prompt_and_watch_a_call(
 
     # What the assistant did.
     page.goto(reverse("admin:mcp_django_callrecord_changelist"))
-    page.screenshot_to("calls")
-    page.check_accessible()
+    page.check_accessible("calls")
     for target in ("shop_customer_greet", "find_records shop.ledger", "welcome"):
         page.expect(page.get_by_role("cell", name=target, exact=True)).to_be_visible()
