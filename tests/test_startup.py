@@ -3,34 +3,17 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
-from tests.waiting import LONG_PATIENCE
+from tests.children import ROOT, finished
 
 pytestmark = [pytest.mark.live, pytest.mark.thorough]
 
 
-ROOT = Path(__file__).parent.parent
-
-
-def run(*arguments, settings="tests.settings", folder=ROOT):
-    return subprocess.run(
-        [sys.executable, *arguments],
-        cwd=ROOT,
-        env={
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": settings,
-            "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)]),
-        },
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=LONG_PATIENCE,
-    )
+def run(*arguments, settings, folder):
+    paths = os.pathsep.join([str(ROOT), str(folder)])
+    return finished(*arguments, DJANGO_SETTINGS_MODULE=settings, PYTHONPATH=paths)
 
 
 #: Prints which loggers say nothing.

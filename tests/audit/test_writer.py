@@ -3,8 +3,6 @@ from __future__ import annotations
 import asyncio
 import os
 import signal
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -26,7 +24,8 @@ from django.db import (
 from mcp_django.audit import records as writers
 from mcp_django.audit.records import BATCH, COLUMNS, Records, write_ends, write_rows
 from mcp_django.models import CallRecord
-from tests.waiting import LONG_PATIENCE, PATIENCE, wait_until
+from tests.children import finished
+from tests.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.database
 
@@ -422,18 +421,11 @@ def targets():
 
 
 def run(code, database):
-    return subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", START + code],
-        env={
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": "tests.audit.process_settings",
-            "MCP_TEST_FILE": str(database),
-        },
-        capture_output=True,
-        text=True,
-        timeout=LONG_PATIENCE,
-        check=False,
-    )
+    variables = {
+        "DJANGO_SETTINGS_MODULE": "tests.audit.process_settings",
+        "MCP_TEST_FILE": str(database),
+    }
+    return finished("-W", "ignore", "-c", START + code, **variables)
 
 
 @pytest.fixture(scope="module")

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 
 import pytest
 
+from tests.children import finished
 from tests.docs.pages import EXAMPLES, ROOT
-from tests.waiting import LONG_PATIENCE
 
 pytestmark = [pytest.mark.live, pytest.mark.thorough]
 
 
 def django(*arguments: str, settings: str = "mysite.settings") -> subprocess.CompletedProcess:
-    return subprocess.run(
-        [sys.executable, "-W", "error", "-m", "django", *arguments],
+    return finished(
+        *("-W", "error", "-m", "django", *arguments),
         cwd=EXAMPLES,
-        env={
-            **os.environ,
-            "DJANGO_SETTINGS_MODULE": settings,
-            "PYTHONPATH": f"{EXAMPLES}{os.pathsep}{ROOT}",
-        },
-        capture_output=True,
-        text=True,
-        timeout=LONG_PATIENCE,
+        DJANGO_SETTINGS_MODULE=settings,
+        PYTHONPATH=f"{EXAMPLES}{os.pathsep}{ROOT}",
     )
 
 
