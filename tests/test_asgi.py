@@ -35,10 +35,25 @@ def status_at(application, at, **scope):
     return asyncio.run(ask())
 
 
+ROUTERS = {
+    "the site": lambda: get_mcp_application(),
+    "the patterns": lambda: URLRouter([*http_urlpatterns, re_path(r"", site)]),
+    "anywhere": lambda: URLRouter([path("deep/down/", MCPApplication.as_asgi())]),
+}
+
+
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("given", "at", "status"),
     [
+        ("the site", "/mcp", 401),
+        ("the site", "/admin/", 302),
+        ("the site", "/nothing/here", 404),
+        ("the patterns", "/mcp", 401),
+        ("the patterns", "/mcp/", 401),
+        ("the patterns", "/mcp/more", 299),
+        ("anywhere", "/deep/down/", 401),
+        # And paths of the application in front of another one.
         ("mcp", "/mcp", 401),
         ("mcp", "/mcp/", 401),
         ("mcp", "/mcp//", 299),
@@ -52,8 +67,12 @@ def status_at(application, at, **scope):
         ("", "/mcp", 299),
     ],
 )
-def test_the_endpoint_stands_at_its_path_and_nowhere_else(given, at, status):
-    assert status_at(get_mcp_application(http=site, path=given), at) == status
+def test_the_endpoint_stands_at_its_path_or_where_a_site_routes_to_and_nowhere_else(
+    given, at, status
+):
+    make = ROUTERS.get(given, lambda: get_mcp_application(http=site, path=given))
+
+    assert status_at(make(), at) == status
 
 
 @pytest.mark.django_db(transaction=True)
@@ -75,30 +94,6 @@ def test_a_root_path_or_a_forced_script_name_may_stand_in_front(
     settings.FORCE_SCRIPT_NAME = forced
 
     assert status_at(get_mcp_application(http=site), at, root_path=root_path) == status
-
-
-ROUTERS = {
-    "the site": lambda: get_mcp_application(),
-    "the patterns": lambda: URLRouter([*http_urlpatterns, re_path(r"", site)]),
-    "anywhere": lambda: URLRouter([path("deep/down/", MCPApplication.as_asgi())]),
-}
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.parametrize(
-    ("router", "at", "status"),
-    [
-        ("the site", "/mcp", 401),
-        ("the site", "/admin/", 302),
-        ("the site", "/nothing/here", 404),
-        ("the patterns", "/mcp", 401),
-        ("the patterns", "/mcp/", 401),
-        ("the patterns", "/mcp/more", 299),
-        ("anywhere", "/deep/down/", 401),
-    ],
-)
-def test_a_site_may_route_all_the_patterns_or_the_application(router, at, status):
-    assert status_at(ROUTERS[router](), at) == status
 
 
 @pytest.mark.django_db(transaction=True)
