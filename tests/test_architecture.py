@@ -125,8 +125,8 @@ BUDGET = {
     ("exposure/admin_bridge", "exposure/forms"): 5_756,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
-    ): 7_045,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_199,
+    ): 7_057,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_204,
     ("stores", "transports"): 7_998,
     ("admin",): 4_327,
     ("", "templating", "testing", "management", "templatetags"): 3_625,
