@@ -189,7 +189,9 @@ class Registry:
 
     def forget_resolved(self) -> None:
         """Resolve again at next use: an admin class was registered late, or a setting changed."""
-        self._candidates = None
+        # Else another thread could keep what it has resolved of before.
+        with self._lock:
+            self._candidates = None
 
 
 registry = Registry()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import time
 from contextlib import nullcontext, suppress
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import pytest
 from django.db import (
@@ -89,11 +91,12 @@ def test_the_deadline_is_not_left_on_the_connection(transactional_db, end):
 
 
 @pytest.fixture
-def pooled(transactional_db, tmp_path):
+def pooled(transactional_db):
     """The database behind PgBouncer, which gives its two sessions to whoever begins a
     transaction."""
     port, own = free_port(), connection.settings_dict
-    config = tmp_path / "pgbouncer.ini"
+    folder = TemporaryDirectory()
+    config = Path(folder.name) / "pgbouncer.ini"
     config.write_text(f"""
 [databases]
 * = host={own["HOST"]} port={own["PORT"]} user={own["USER"]}
@@ -107,8 +110,7 @@ default_pool_size = 2
 """)
     # It does not run as root, and who it runs as must find the file.
     user = ["-u", "nobody"] if os.getuid() == 0 else []
-    for folder in (tmp_path, *tmp_path.parents[:3]):
-        folder.chmod(0o755)
+    config.parent.chmod(0o755)
     process = start([path_of("pgbouncer"), "-q", str(config), *user])
     wait_for(port)
     direct, connections.settings["default"] = connections["default"], {**own, "PORT": str(port)}
@@ -118,6 +120,7 @@ default_pool_size = 2
     connections["default"], connections.settings["default"] = direct, own
     process.terminate()
     process.wait()
+    folder.cleanup()
 
 
 @pytest.mark.thorough
