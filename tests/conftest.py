@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import os
 import re
+import secrets
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -131,8 +132,12 @@ def clock(monkeypatch):
 
 @pytest.fixture(autouse=True)
 def no_session_is_left():
-    """Sessions and streams of other tests, which a cache does not roll back, are over."""
+    """Sessions and streams of other tests, which a cache does not roll back, are over. What a
+    thread of theirs still writes goes to a cache of before.
+    """
     caches["default"].clear()
+    if "locmem" in caches.settings["default"]["BACKEND"]:
+        caches.settings["default"]["LOCATION"] = secrets.token_hex(8)
     chosen.forget()
 
 
