@@ -199,7 +199,7 @@ registry = Registry()
 
 @receiver(setting_changed)
 def forget_admin_classes(*, setting: str, **kwargs: Any) -> None:
-    if setting == "MCP_DJANGO":  # it names the admin sites
+    if setting in ("MCP_DJANGO", "INSTALLED_APPS"):  # which admin sites count, and whether any
         registry.forget_resolved()
 
 
