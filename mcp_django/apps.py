@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from traceback import extract_tb
 
 from django.apps import AppConfig
@@ -34,6 +35,7 @@ class MCPDjangoConfig(AppConfig):
             autodiscover_modules("mcp")
         except (ImproperlyConfigured, AlreadyRegistered, NotRegistered) as error:
             # A check says so in a line, where a traceback would have forty.
-            frames = [one for one in extract_tb(error.__traceback__) if "mcp.py" in one.filename]
+            stack = extract_tb(error.__traceback__)
+            frames = [frame for frame in stack if Path(frame.filename).name == "mcp.py"]
             place = f"{frames[-1].filename}, line {frames[-1].lineno}: " if frames else ""
             registry.mistake = ImproperlyConfigured(f"{place}{error}")

@@ -109,7 +109,7 @@ def cut_value(value: Any, limits: DataLimits, depth: int) -> Any:
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
         # Tools take JSON in a text as well. Names that look secret are in it, too.
         with suppress(ValueError, RecursionError):
-            return cut_value(json.loads(value), limits, depth)
+            value = json.dumps(cut_value(json.loads(value), limits, depth), ensure_ascii=False)
     if not isinstance(value, Mapping | list | tuple | set | frozenset):
         return cut_text(value, limits)
     if not depth:

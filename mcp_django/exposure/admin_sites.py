@@ -285,7 +285,9 @@ def of_parents(inline: Any, parents: QuerySet[Any]) -> Q | None:
         keys = parents.values_list(Cast("pk", output_field=column))
         return Q((inline.ct_field, kind), (f"{inline.ct_fk_field}__in", keys))
     key = parent_key(inline, parents.model)
-    return None if key is None else Q((f"{key.name}__in", parents.values(key.to_fields[0])))
+    if key is None:
+        return None
+    return Q((f"{key.name}__in", parents.values(key.target_field.attname)))
 
 
 def parent_key(inline: Any, parent: type[Model]) -> Any:
@@ -293,13 +295,16 @@ def parent_key(inline: Any, parent: type[Model]) -> Any:
     return _get_foreign_key(parent, inline.model, fk_name=inline.fk_name, can_fail=True)
 
 
-#: Where code of the site may choose what a form shows to whom.
+#: Where code of the site may choose what a form shows to whom: which inlines, which columns of
+#: them, and which rows.
+PAGE_METHODS = ("get_inlines", "get_inline_instances", "get_formsets_with_inlines")
 INLINE_METHODS = ("get_formset", "get_fields", "get_exclude", "get_fieldsets")
+FORMSET_METHODS = ("__init__", "get_queryset")
 
 
 def inline_places() -> dict[type[Model], list[tuple[ModelAdmin[Any], Any]]]:
-    """Return the inlines of models that no site has, but for those that code of the site chooses,
-    or whose columns it chooses, by the request.
+    """Return the inlines of models that no site has, by model, but for those where code of the
+    site could choose by the request what is shown.
     """
     found: dict[type[Model], list[tuple[ModelAdmin[Any], Any]]] = {}
     registered = {model for site in admin_sites() for model in site._registry}
@@ -307,11 +312,10 @@ def inline_places() -> dict[type[Model], list[tuple[ModelAdmin[Any], Any]]]:
     for site in admin_sites():
         for model, model_admin in site._registry.items():
             # Some packages register classes that are no models.
-            is_fixed = issubclass(model, Model) and not overrides(
-                model_admin, "get_inlines", "get_inline_instances"
-            )
+            is_fixed = issubclass(model, Model) and not overrides(model_admin, *PAGE_METHODS)
             for kind in model_admin.inlines if is_fixed else ():
                 methods = [getattr(kind, name) for name in INLINE_METHODS]
+                methods += [getattr(kind.formset, name) for name in FORMSET_METHODS]
                 if (
                     kind.model not in registered
                     and not kind.model._meta.auto_created

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, NamedTuple
 
 from django.db import (
     DataError,
@@ -67,25 +67,40 @@ def limited(using: str) -> Iterator[None]:
         raise QueryError("The database cannot compare these values.") from None
 
 
-#: What sets the deadline, with the unit of its parameter in a second, and what takes it back.
-#: PostgreSQL forgets it with the transaction.
-DEADLINES = {
-    "postgresql": (
-        "SELECT set_config('statement_timeout', (%s)::text, true)",
-        1000,
+class Setting(NamedTuple):
+    """What sets the deadline, in which unit, and what takes it back."""
+
+    statement: str
+    unit: Callable[[float], Any]
+    reset: str
+
+
+SETTINGS = {
+    "postgresql": Setting(
+        "SELECT set_config('statement_timeout', %s, true)",
+        lambda seconds: str(int(seconds * 1000)),
         "SET LOCAL statement_timeout TO DEFAULT",
     ),
-    "mysql": (
+    "mysql": Setting(
         "SET SESSION max_execution_time = %s",
-        1000,
+        lambda seconds: int(seconds * 1000),
         "SET SESSION max_execution_time = DEFAULT",
     ),
-    "mariadb": (
+    "mariadb": Setting(
         "SET SESSION max_statement_time = %s",
-        1,
+        float,
         "SET SESSION max_statement_time = DEFAULT",
     ),
 }
+
+
+def setting_of(connection: Any) -> Setting | None:
+    is_mariadb = connection.vendor == "mysql" and connection.mysql_is_mariadb
+    return SETTINGS.get("mariadb" if is_mariadb else connection.vendor)
+
+
+#: What a connection wrapper has while a deadline is in force.
+HAS_DEADLINE = "_mcp_django_has_deadline"
 
 
 @contextmanager
@@ -93,37 +108,36 @@ def deadline(connection: Any, seconds: float) -> Iterator[None]:
     """Let each statement of a block run for so many seconds, on databases that can. Afterwards the
     connection is as it was: the site goes on with it, or, behind a pooler, anybody does.
     """
+    if hasattr(connection, HAS_DEADLINE):  # that of a block around this one
+        yield
+        return
     connection.ensure_connection()
-    if connection.vendor == "sqlite":
-        end = time.monotonic() + seconds
-        connection.connection.set_progress_handler(lambda: time.monotonic() > end, STEPS)
-        try:
-            yield
-        finally:
-            connection.connection.set_progress_handler(None, 0)
-        return
-    is_mariadb = connection.vendor == "mysql" and connection.mysql_is_mariadb
-    known = DEADLINES.get("mariadb" if is_mariadb else connection.vendor)
-    if known is None:
+    setting = setting_of(connection)
+    setattr(connection, HAS_DEADLINE, True)
+    with ExitStack() as stack:
+        stack.callback(delattr, connection, HAS_DEADLINE)
+        if connection.vendor == "sqlite":
+            end, raw = time.monotonic() + seconds, connection.connection
+            raw.set_progress_handler(lambda: time.monotonic() > end, STEPS)
+            stack.callback(raw.set_progress_handler, None, 0)
+        elif setting is not None:
+            if connection.vendor == "postgresql" and not connection.in_atomic_block:
+                # It forgets the setting with the transaction, before a pooler may give the session
+                # to somebody else.
+                stack.enter_context(transaction.atomic(using=connection.alias))
+            else:
+                stack.callback(take_back, connection, setting.reset)
+            run_statement(connection, setting.statement, [setting.unit(seconds)])
         yield
-        return
-    statement, second, reset = known
-    if connection.vendor == "postgresql" and not connection.in_atomic_block:
-        # A pooler may give the session to somebody else between two transactions.
-        with transaction.atomic(using=connection.alias):
-            run_statement(connection, statement, [int(seconds * second)])
-            yield
-        return
-    run_statement(connection, statement, [seconds * second])
-    try:
-        yield
-    finally:
-        # A transaction that failed takes the setting back itself, and lets nothing else run.
-        with suppress(Error):
-            run_statement(connection, reset)
 
 
-def run_statement(connection: Any, statement: str, parameters: Sequence[float] = ()) -> None:
+def take_back(connection: Any, reset: str) -> None:
+    # A transaction that failed takes the setting back itself, and lets nothing else run.
+    with suppress(Error):
+        run_statement(connection, reset)
+
+
+def run_statement(connection: Any, statement: str, parameters: Sequence[Any] = ()) -> None:
     """Run a statement that is not a query of the project: by a cursor of the driver."""
     with connection.wrap_database_errors, connection.connection.cursor() as cursor:
         cursor.execute(statement, parameters or None)

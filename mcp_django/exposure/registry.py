@@ -16,6 +16,7 @@ from django.dispatch import Signal, receiver
 from mcp_django.cached import Cached
 from mcp_django.exceptions import AlreadyRegistered, NotRegistered
 from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.paths import meant
 from mcp_django.exposure.primitives import BUILT_IN, Prompt, Tool
 from mcp_django.levels import Level
 from mcp_django.principal import DEFAULT_SERVER
@@ -239,7 +240,7 @@ def with_options(base: type[ModelExposure], options: dict[str, Any]) -> type[Mod
     for name in options:
         if name not in known:
             raise ImproperlyConfigured(
-                f"ModelExposure has no option {name!r}. It has: {', '.join(sorted(known))}."
+                f"ModelExposure has no option {name!r}{meant(name, known)}."
             )
     return cast("type[ModelExposure]", type(base.__name__, (base,), options))
 

@@ -22,6 +22,7 @@ from mcp_django.exposure.functions.signatures import (
     parse_docstring,
     read_signature,
 )
+from mcp_django.exposure.paths import meant
 from mcp_django.exposure.primitives import PendingCall, may_reach
 from mcp_django.exposure.questions.conversation import Elicitation, awaited
 from mcp_django.principal import READ
@@ -44,6 +45,8 @@ class SiteFunction:
     kind: ClassVar[str]
     #: The decorator as people write it, and what a function returns that does not yield.
     decorator: ClassVar[str]
+    #: A TypedDict of the options of the decorator.
+    options: ClassVar[type]
     no_generators: ClassVar[str]
     #: What a model needs a description for. Empty where it does without.
     described_for: ClassVar[str] = ""
@@ -156,19 +159,21 @@ class SiteFunction:
 
 
 def registering(
-    kind: type[SiteFunction], add: Callable[[Any], None], **options: Any
+    kind: type[SiteFunction], add: Callable[[Any], None], options: Mapping[str, Any], **given: Any
 ) -> Callable[[Function], Function]:
-    """A decorator that registers functions as one kind, and returns them. Raises
-    ImproperlyConfigured for an option that there is not.
+    """A decorator that registers functions as one kind, and returns them. `given` is what it is
+    made of besides. Raises ImproperlyConfigured for an option that there is not.
     """
-    made_by = [vars(base)["__init__"] for base in kind.__mro__ if "__init__" in vars(base)]
-    known = {name for one in made_by[:-1] for name in inspect.signature(one).parameters}
-    if misspelt := options.keys() - known:
-        raise ImproperlyConfigured(f"{kind.decorator} has no option {min(misspelt)!r}.")
+    known = kind.options.__annotations__
+    for name in options:
+        if name not in known:
+            raise ImproperlyConfigured(
+                f"{kind.decorator} has no option {name!r}{meant(name, known)}."
+            )
 
     def decorate(function: Function) -> Function:
         kind.check_function(function)
-        add(kind(function, **options))
+        add(kind(function, **given, **options))
         return function
 
     return decorate

@@ -133,8 +133,8 @@ _watched: Cached[frozenset[ModelClass]] = Cached()
 
 def is_watched(model: ModelClass, *, tables: Registry = registry) -> bool:
     """Whether a change of this model may matter to clients. Models of migrations do not."""
-    if not apps.ready:
-        return False  # the admin's classes are not all there yet
+    if not apps.ready or tables.mistake:
+        return False  # the admin's classes are not all there yet, or nothing is served
     candidates = tables.candidates
     return model in _watched.get(
         candidates, make=lambda before: frozenset(watched_models(candidates))

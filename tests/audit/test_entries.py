@@ -51,6 +51,7 @@ SECRET_NAMES = (
 def test_values_whose_names_look_secret_are_not_kept_however_deep(name):
     hidden = {"deep": [{"er": {name: "hunter2"}}], name: ["hunter2"]}
     hidden["as text"] = json.dumps({"values": json.dumps({name: "hunter2"})})
+    assert redacted({"text": '["a", 1]'}) == {"text": '["a", 1]'}
 
     assert "hunter2" not in json.dumps(redacted({"arguments": hidden, name: {"x": "hunter2"}}))
 

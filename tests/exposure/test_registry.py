@@ -134,8 +134,11 @@ def test_what_is_no_concrete_model_is_refused(registry):
 @pytest.mark.parametrize(
     ("mistake", "sentence"),
     [
-        (lambda: mcp.tool(readonly=True), "@mcp.tool has no option 'readonly'."),
-        (lambda: mcp.prompt(titel="T"), "@mcp.prompt has no option 'titel'."),
+        (
+            lambda: mcp.tool(readonly=True),
+            "no option 'readonly'; did you mean read_only.",
+        ),
+        (lambda: mcp.prompt(titel="T"), "no option 'titel'; did you mean title."),
         (lambda: mcp.tool(permission=["shop.view_order"])(named), "is not a permission for the"),
         (lambda: mcp.resource(named), "is no URI. Write a scheme of your own"),
         (lambda: mcp.tool(typed), "JSON: type <class 'tests.shop.models.Order'> is not supported"),

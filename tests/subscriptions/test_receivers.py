@@ -6,12 +6,14 @@ import gc
 
 import pytest
 from django.core import serializers
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, transaction
 from django.db.migrations.state import ModelState, ProjectState
 from django.db.models.signals import m2m_changed, post_save
 
 import mcp_django as mcp
 from mcp_django.cached import Cached
+from mcp_django.exposure.registry import registry
 from mcp_django.exposure.uris import SITE
 from mcp_django.models import ExposedModel
 from mcp_django.subscriptions import receivers
@@ -521,3 +523,14 @@ def test_anything_else_is_a_type_error_before_anything_is_announced(heard, commi
         mcp.touch(Order, thing)
 
     assert not heard.changes
+
+
+def test_with_a_mistake_in_the_code_of_the_site_nothing_is_announced_and_all_is_saved(
+    heard, monkeypatch, caplog
+):
+    monkeypatch.setattr(registry, "mistake", ImproperlyConfigured("shop/mcp.py, line 1"))
+
+    memo = Memo.objects.create(text="x", code="x")
+
+    assert Memo.objects.filter(pk=memo.pk).exists()
+    assert (heard.topics, caplog.text) == (set(), "")

@@ -41,10 +41,11 @@ def wait_for(port: int) -> None:
 
 def make_database(file: Path) -> None:
     """For servers, with the tables of the tests."""
-    command = ["migrate", "--verbosity=0", "--run-syncdb", "--skip-checks"]
+    migrate = ["migrate", "--verbosity=0", "--run-syncdb", "--skip-checks"]
     settings = {"DJANGO_SETTINGS_MODULE": "tests.transports.live_settings", "LIVE_DB": str(file)}
     environ = {**os.environ, **settings}
-    subprocess.run([sys.executable, "-m", "django", *command], env=environ, check=True)
+    for command in (migrate, ["createcachetable"]):
+        subprocess.run([sys.executable, "-m", "django", *command], env=environ, check=True)
 
 
 @contextmanager

@@ -106,7 +106,8 @@ class Thing(models.Model):
 
 
 class Part(models.Model):
-    thing = models.ForeignKey(Thing, models.CASCADE, related_name="parts")
+    # Its model as a text, which most sites write.
+    thing = models.ForeignKey("Thing", models.CASCADE, related_name="parts")
     name = models.CharField(max_length=20)
     quantity = models.IntegerField(default=1)
     at = models.DateTimeField(null=True, blank=True)
@@ -123,7 +124,7 @@ class Keeper(models.Model):
 class Scrap(models.Model):
     """Exposed to nobody."""
 
-    thing = models.ForeignKey(Thing, models.CASCADE, related_name="scraps")
+    thing = models.ForeignKey("workshop.Thing", models.CASCADE, related_name="scraps")
     text = models.CharField(max_length=20)
 
 

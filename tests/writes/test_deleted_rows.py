@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from django.contrib.admin import ModelAdmin
 
 from mcp_django.models import ExposedTool
 from mcp_django.testing import DECLINE
 from tests.clients import CheckedClient, call_with_token
+from tests.workshop.admin import ThingAdmin
+from tests.workshop.models import Tag
 from tests.writes.calls import asked
 
 pytestmark = pytest.mark.django_db
@@ -103,3 +106,18 @@ def test_where_staff_want_it_confirmed_the_person_is_asked_once(asker, client, t
     assert not done.is_error, done.text
     assert f"Delete 1 part: {parts[1].pk}" in asked(asker)
     assert list(thing.parts.all()) == parts[2:]
+
+
+def test_what_the_page_writes_before_the_person_agreed_is_taken_back(
+    client, thing, parts, monkeypatch
+):
+    def change_view(self, request, *args):
+        Tag.objects.create(name=request.method)
+        return ModelAdmin.change_view(self, request, *args)
+
+    monkeypatch.setattr(ThingAdmin, "change_view", change_view, raising=False)
+
+    question = client.data("update_record", **deletion(thing, parts[0]))
+
+    assert "confirmation" in question
+    assert not Tag.objects.filter(name="POST").exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.contrib.admin import ModelAdmin, TabularInline
 from django.contrib.contenttypes.admin import GenericTabularInline
+from django.forms import BaseInlineFormSet
 
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
@@ -99,6 +100,11 @@ def test_nobody_reads_those_that_the_admin_does_not_show(
     assert (lost == "the book") is not answer.is_error
 
 
+class NarrowFormSet(BaseInlineFormSet):
+    def get_queryset(self):
+        return super().get_queryset().filter(number=2)
+
+
 @pytest.mark.parametrize(
     ("options", "columns"),
     [
@@ -108,8 +114,9 @@ def test_nobody_reads_those_that_the_admin_does_not_show(
         ({"readonly_fields": ["remark"], "fields": ["remark"]}, {"id", "remark", "book"}),
         # Who is shown what only code of the site knows.
         ({"get_fields": lambda self, request, obj=None: ["number"]}, None),
+        ({"formset": NarrowFormSet}, None),
     ],
-    ids=range(5),
+    ids=range(6),
 )
 def test_staff_may_open_the_columns_that_the_inlines_show(
     options, columns, book, librarian, monkeypatch
@@ -127,13 +134,12 @@ def test_staff_may_open_the_columns_that_the_inlines_show(
         assert {field["name"] for field in answer.data["fields"]} == columns
 
 
-def test_inlines_that_code_of_the_site_chooses_open_nothing(book, librarian, monkeypatch):
-    monkeypatch.setattr(
-        BookAdmin,
-        "get_inlines",
-        lambda self, request, obj: ModelAdmin.get_inlines(self, request, obj),
-        raising=False,
-    )
+@pytest.mark.parametrize(
+    "name", ["get_inlines", "get_inline_instances", "get_formsets_with_inlines"]
+)
+def test_inlines_that_code_of_the_site_chooses_open_nothing(name, book, librarian, monkeypatch):
+    djangos = getattr(ModelAdmin, name)
+    monkeypatch.setattr(BookAdmin, name, lambda *args: djangos(*args), raising=False)
     registry.forget_resolved()
 
     assert CheckedClient(user=librarian).call_tool("describe_model", model="library.copy").is_error

@@ -189,16 +189,18 @@ def takes_names(bound: Any) -> bool:
 
 
 def names_as_text(bound: Any, value: Any) -> str:
-    """Return what a person would type for what a value makes of a set of names. Raises
+    """Return what a person would type for the names that a value leaves in the set. Raises
     InvalidValue.
     """
     changes = set_changes(value, is_new=bound.form.instance._state.adding)
-    present = [] if "set" in changes else [str(one) for one in bound.initial or ()]
-    sent = [changes.get(name, []) for name in ("set", "add", "remove")]
-    if not all(isinstance(one, list) and all(isinstance(n, str) for n in one) for one in sent):
+    lists = changes.values()
+    if not all(isinstance(names, list) for names in lists) or not all(
+        isinstance(name, str) for names in lists for name in names
+    ):
         raise InvalidValue(f"This field takes {FORMS}, each with a list of names.")
-    names = dict.fromkeys([*present, *sent[0], *sent[1]])
-    names = {name: None for name in names if name not in sent[2]}
+    present = [] if "set" in changes else map(str, bound.initial or ())
+    wanted = dict.fromkeys([*present, *changes.get("set", ()), *changes.get("add", ())])
+    names = [name for name in wanted if name not in changes.get("remove", ())]
     typed = ", ".join(f'"{name}"' for name in names)
     # The form says what is wrong, but a name with a quote in it would become two.
     with suppress(ValidationError):

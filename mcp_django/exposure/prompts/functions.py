@@ -170,11 +170,17 @@ class PromptArguments:
             return []  # refused: there is nothing for this caller
 
 
+class PromptOptions(SiteOptions, total=False):
+    name: str | None
+    completions: Mapping[str, Complete] | None
+
+
 class CodePrompt(SiteFunction):
     """A function as a prompt. Its definition is made once, when it is registered."""
 
     kind = "prompt"
     decorator = "@mcp.prompt"
+    options = PromptOptions
     no_generators = "A prompt returns its messages: a text, or a list."
     method = "prompts/get"
     type_of_untyped = str
@@ -248,11 +254,6 @@ class CodePrompt(SiteFunction):
             )
 
 
-class PromptOptions(SiteOptions, total=False):
-    name: str | None
-    completions: Mapping[str, Complete] | None
-
-
 @overload
 def prompt(function: Function, /) -> Function: ...
 
@@ -281,5 +282,5 @@ def prompt(function: Any = None, /, *, registry: Registry | None = None, **optio
     Raises AlreadyRegistered when the name is taken, ImproperlyConfigured when the function
     cannot be a prompt.
     """
-    decorate = registering(CodePrompt, (registry or default_registry).add_prompt, **options)
+    decorate = registering(CodePrompt, (registry or default_registry).add_prompt, options)
     return decorate if function is None else decorate(function)

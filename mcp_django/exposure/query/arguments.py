@@ -66,8 +66,7 @@ def or_default(value: Any, default: Any = None) -> Any:
 
 
 LONGEST_LOOKUP = 200
-#: The names of all operators.
-NAMES = frozenset(name for names in OPERATORS.values() for name in names)
+OPERATOR_NAMES = frozenset(name for names in OPERATORS.values() for name in names)
 #: Operators in one object. With the length of a path it bounds what a short text can grow to.
 MOST_OPERATORS = 32
 
@@ -78,7 +77,7 @@ def lookups_of(given: Mapping[Any, Any]) -> Iterator[tuple[Any, Any]]:
     for key, value in given.items():
         is_path = isinstance(key, str) and len(key) <= LONGEST_LOOKUP
         if is_path and key.endswith("__contains") and isinstance(value, Mapping):
-            is_path = not NAMES.isdisjoint(value)
+            is_path = not OPERATOR_NAMES.isdisjoint(value)
         has_operators = isinstance(value, Mapping) and 0 < len(value) <= MOST_OPERATORS
         if is_path and has_operators and all(isinstance(name, str) for name in value):
             for operator, operand in value.items():

@@ -59,6 +59,8 @@ LOOKUPS = frozenset({
     "exact", "iexact", "in", "isnull", "contains", "icontains", "startswith", "istartswith",
     "endswith", "iendswith", "gt", "gte", "lt", "lte", "range", "search", "has_key", "overlap",
 })  # fmt: skip
+#: As Django writes the values of an array.
+ARRAY = {"function": "ARRAY", "template": "%(function)s[%(expressions)s]"}
 #: Exact classes, not subclasses: a site's own expression may hold anything.
 TRANSPARENT = frozenset(
     {
@@ -301,9 +303,7 @@ class Inspection:
             self.operand(node.rhs, use=use)
         elif kind in (SiteCondition, NothingNode):
             return  # the site's own
-        elif kind is Func and {type(one) for one in node.get_source_expressions()} == {Value}:
-            return  # a list of values, without a column
-        elif kind in TRANSPARENT or (kind in BUCKETS and use == GROUP):
+        elif is_transparent(node, use=use):
             for source in node.get_source_expressions():
                 self.visit(source, use=use)
         else:
@@ -384,6 +384,13 @@ class Inspection:
         if not self.policy.allows(self.trail(col.alias), str(col.target.column), use=use):
             label = col.target.model._meta.label
             raise Leak(f"{use}: undeclared column {label}.{col.target.column}")
+
+
+def is_transparent(node: Any, *, use: str) -> bool:
+    """Whether nothing but the parts of an expression can tell of columns."""
+    kind = type(node)
+    is_array = kind is Func and node.extra == ARRAY
+    return kind in TRANSPARENT or (kind in BUCKETS and use == GROUP) or is_array
 
 
 def link_of(query: Any) -> Any:

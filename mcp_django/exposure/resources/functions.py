@@ -168,11 +168,21 @@ def absence_in_words() -> Iterator[None]:
         raise not_found() from None
 
 
+class ResourceOptions(SiteOptions, total=False):
+    name: str | None
+    mime_type: str | None
+    size: int | None
+    annotations: Annotations | None
+    last_modified: Modified | None
+    completions: Mapping[str, Offer] | None
+
+
 class CodeResource(SiteFunction):
     """A function as a resource."""
 
     kind = "resource"
     decorator = '@mcp.resource("shop://reports/{year}")'
+    options = ResourceOptions
     no_generators = "A resource returns its whole content."
     described_for = "read it"
     method = "resources/read"
@@ -313,15 +323,6 @@ def read_code_resource(context: CallContext, rights: Rights, uri: str) -> ReadRe
     raise not_found()
 
 
-class ResourceOptions(SiteOptions, total=False):
-    name: str | None
-    mime_type: str | None
-    size: int | None
-    annotations: Annotations | None
-    last_modified: Modified | None
-    completions: Mapping[str, Offer] | None
-
-
 def resource(
     uri: str, *, registry: Registry | None = None, **options: Unpack[ResourceOptions]
 ) -> Callable[[Function], Function]:
@@ -347,4 +348,4 @@ def resource(
     """
     check_uri(uri)
     add = (registry or default_registry).add_resource
-    return registering(CodeResource, add, uri=uri, **options)
+    return registering(CodeResource, add, options, uri=uri)

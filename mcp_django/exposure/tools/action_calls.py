@@ -10,6 +10,7 @@ from typing import Any, Literal
 import msgspec
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.models import CHANGE, LogEntry
+from django.db import router
 from django.db.models import Max, QuerySet
 from django.utils.text import get_text_list
 from msgspec import UNSET
@@ -273,10 +274,11 @@ class ActionCall(OfferedAction):
 
     def _log(self) -> None:
         """Say in the log of the admin that the action ran, where it has not said so itself."""
-        if self._entries.exists():
+        if self._declared("mcp_read_only") or self._entries.exists():
             return
         message = f"{self.action.description} ({NOTE}{client_name(self.context)})"
-        rows = self.exposure.model._base_manager.filter(pk__in=self.keys)
+        model = self.exposure.model
+        rows = model._base_manager.using(router.db_for_write(model)).filter(pk__in=self.keys)
         LogEntry.objects.log_actions(self.rights.principal.user.pk, rows, CHANGE, message)
 
     def _done(self, answer: AdminAnswer, page: ActionPage | None, **members: Any) -> ToolResult:

@@ -48,11 +48,25 @@ def framework_for(tool: str) -> ModuleType:
 SCOPES_OF_WRITERS = {None: ACTION, True: DELETE, False: WRITE}
 
 
+class ToolOptions(SiteOptions, total=False):
+    name: str | None
+    read_only: bool
+    destructive: bool | None
+    idempotent: bool
+    open_world: bool
+    atomic: bool
+    input_schema: Mapping[str, Any] | None
+    output_schema: Mapping[str, Any] | None
+    serializer: Any
+    output_serializer: Any
+
+
 class FunctionTool(SiteFunction):
     """A function as a tool. Its definition is made once, when it is registered."""
 
     kind = "tool"
     decorator = "@mcp.tool"
+    options = ToolOptions
     no_generators = (
         "A tool returns one value; say what happens meanwhile with mcp.Context.progress()."
     )
@@ -182,19 +196,6 @@ class FunctionTool(SiteFunction):
         ]
 
 
-class ToolOptions(SiteOptions, total=False):
-    name: str | None
-    read_only: bool
-    destructive: bool | None
-    idempotent: bool
-    open_world: bool
-    atomic: bool
-    input_schema: Mapping[str, Any] | None
-    output_schema: Mapping[str, Any] | None
-    serializer: Any
-    output_serializer: Any
-
-
 @overload
 def tool(function: Function, /) -> Function: ...
 
@@ -229,5 +230,5 @@ def tool(function: Any = None, /, *, registry: Registry | None = None, **options
     Raises AlreadyRegistered when the name is taken, ImproperlyConfigured when the function
     cannot be a tool.
     """
-    decorate = registering(FunctionTool, (registry or default_registry).add_tool, **options)
+    decorate = registering(FunctionTool, (registry or default_registry).add_tool, options)
     return decorate if function is None else decorate(function)

@@ -10,6 +10,7 @@ from django.db.models import (
     Exists,
     F,
     FilteredRelation,
+    Func,
     Max,
     Min,
     OuterRef,
@@ -35,6 +36,7 @@ from django.db.models.functions import (
 from django.db.models.sql.datastructures import Join
 
 from mcp_django.exceptions import Leak
+from mcp_django.exposure.query import guard
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.guard import guarded
 from tests.nasty.models import Customer, Order, PaidOrder, Person
@@ -85,6 +87,8 @@ EVIL = {
     "F in a list": lambda r: r.filter(number__in=[F("api_token")]),
     "F combined": lambda r: r.filter(quantity__gt=F("margin") + 1),
     "function": lambda r: r.filter(number=Lower("api_token")),
+    "text of a function": lambda r: r.filter(number=Func(Value("x"), template="api_token")),
+    "array": lambda r: r.filter(number=Func(F("api_token"), **guard.ARRAY)),
     "length": lambda r: r.annotate(x=Length("api_token")).filter(x__gt=1).values("number"),
     "coalesce": lambda r: r.order_by(Coalesce("number", "api_token")).values("number"),
     "order hidden": lambda r: r.order_by("api_token").values("number"),

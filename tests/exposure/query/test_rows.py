@@ -7,6 +7,7 @@ import time
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import SimpleNamespace
 
 import pytest
 from django.db import (
@@ -22,6 +23,7 @@ from django.db.models.sql import Query
 from django.test import override_settings
 
 from mcp_django.exceptions import QueryError
+from mcp_django.exposure import limits
 from mcp_django.exposure.limits import limited
 from mcp_django.exposure.query.access import allowed_paths
 from tests.children import start
@@ -79,6 +81,9 @@ def test_the_deadline_is_not_left_on_the_connection(transactional_db, end):
     block = nullcontext() if end == "nothing" else transaction.atomic()
     with suppress(QueryError), block:
         with limited("default"):
+            with limited("default"):
+                run("SELECT 1")
+            # The block within has taken nothing away.
             assert run(statement) == [(value,)]
             if end == "error":
                 raise DataError("out of range")
@@ -88,6 +93,16 @@ def test_the_deadline_is_not_left_on_the_connection(transactional_db, end):
             transaction.set_rollback(True)
 
     assert run(statement) == before != [(value,)]
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("max_statement_time", 0.5), ("max_execution_time", 500)]
+)
+def test_mysql_and_mariadb_count_the_deadline_in_their_own_units(name, value):
+    is_mariadb = name == "max_statement_time"
+    setting = limits.setting_of(SimpleNamespace(vendor="mysql", mysql_is_mariadb=is_mariadb))
+
+    assert (setting.statement, setting.unit(0.5)) == (f"SET SESSION {name} = %s", value)
 
 
 @pytest.fixture
