@@ -126,8 +126,11 @@ class AdminSource:
 def overrides(model_admin: ModelAdmin[Any], *names: str) -> bool:
     """Return whether the class of the site replaces any of these methods of Django's."""
     kind = type(model_admin)
-    # A list, since each call of a tool would enter a generator a hundred times.
-    return bool([name for name in names if getattr(kind, name) is not getattr(ModelAdmin, name)])
+    # A loop, since each call of a tool would enter a generator a hundred times.
+    for name in names:  # noqa: SIM110
+        if getattr(kind, name) is not getattr(ModelAdmin, name):
+            return True
+    return False
 
 
 class Gates:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any, NamedTuple
 
 from django.db import (
@@ -52,8 +53,11 @@ def limited(using: str) -> Iterator[None]:
 
     In a transaction on PostgreSQL a statement that failed breaks the transaction, as everywhere.
     """
+    connection: Any = connections[using]
     try:
-        with deadline(connections[using], get_config().statement_timeout):
+        with ExitStack() as stack:
+            if not hasattr(connection, HAS_DEADLINE):  # that of a block around this one
+                set_deadline(connection, get_config().statement_timeout, until=stack)
             yield
     except OperationalError as error:
         if is_timeout(error):
@@ -103,38 +107,51 @@ def setting_of(connection: Any) -> Setting | None:
 HAS_DEADLINE = "_mcp_django_has_deadline"
 
 
-@contextmanager
-def deadline(connection: Any, seconds: float) -> Iterator[None]:
-    """Let each statement of a block run for so many seconds, on databases that can. Afterwards the
+def set_deadline(connection: Any, seconds: float, *, until: ExitStack) -> None:
+    """Let each statement run for so many seconds, on databases that can. When the stack ends, the
     connection is as it was: the site goes on with it, or, behind a pooler, anybody does.
     """
-    if hasattr(connection, HAS_DEADLINE):  # that of a block around this one
-        yield
-        return
     connection.ensure_connection()
-    setting = setting_of(connection)
     setattr(connection, HAS_DEADLINE, True)
+    until.callback(delattr, connection, HAS_DEADLINE)
+    if connection.vendor == "sqlite":
+        end, raw = time.monotonic() + seconds, connection.connection
+        raw.set_progress_handler(lambda: time.monotonic() > end, STEPS)
+        until.callback(raw.set_progress_handler, None, 0)
+    elif connection.vendor == "postgresql":
+        until.enter_context(connection.execute_wrapper(partial(execute_in_time, seconds)))
+    elif (setting := setting_of(connection)) is not None:
+        run_statement(connection, setting.statement, [setting.unit(seconds)])
+        until.callback(take_back, connection, setting)
+
+
+def execute_in_time(
+    seconds: float,
+    execute: Callable[..., Any],
+    sql: str,
+    params: Any,
+    many: bool,  # noqa: FBT001
+    context: Any,
+) -> Any:
+    """Run one statement of PostgreSQL: a wrapper as `connection.execute_wrapper` takes it.
+
+    PostgreSQL forgets the setting with the transaction, before a pooler may give the session to
+    somebody else. Each statement has its own, so that one which fails takes no other along.
+    """
+    connection, setting = context["connection"], SETTINGS["postgresql"]
     with ExitStack() as stack:
-        stack.callback(delattr, connection, HAS_DEADLINE)
-        if connection.vendor == "sqlite":
-            end, raw = time.monotonic() + seconds, connection.connection
-            raw.set_progress_handler(lambda: time.monotonic() > end, STEPS)
-            stack.callback(raw.set_progress_handler, None, 0)
-        elif setting is not None:
-            if connection.vendor == "postgresql" and not connection.in_atomic_block:
-                # It forgets the setting with the transaction, before a pooler may give the session
-                # to somebody else.
-                stack.enter_context(transaction.atomic(using=connection.alias))
-            else:
-                stack.callback(take_back, connection, setting.reset)
-            run_statement(connection, setting.statement, [setting.unit(seconds)])
-        yield
+        if connection.in_atomic_block:
+            stack.callback(take_back, connection, setting)
+        else:
+            stack.enter_context(transaction.atomic(using=connection.alias))
+        run_statement(connection, setting.statement, [setting.unit(seconds)])
+        return execute(sql, params, many, context)
 
 
-def take_back(connection: Any, reset: str) -> None:
+def take_back(connection: Any, setting: Setting) -> None:
     # A transaction that failed takes the setting back itself, and lets nothing else run.
     with suppress(Error):
-        run_statement(connection, reset)
+        run_statement(connection, setting.reset)
 
 
 def run_statement(connection: Any, statement: str, parameters: Sequence[Any] = ()) -> None:

@@ -51,6 +51,10 @@ class Knowledge:
 
         filters = [*described("filter", "filtered"), *self.description.get("more_filters", [])]
         self.kinds = {name: kind_of(resolve(root, name).field) for name in filters}
+        for name, kind in self.kinds.items():
+            # What is in JSON is asked where records show it.
+            if kind == "json" and name not in self.returned:
+                self.kinds[name] = "other"
         groups = described("group", "grouped")
         self.measures = {
             one["name"]: one.get("metric", MEASURED.get(one["type"], ())) for one in numbers

@@ -17,6 +17,7 @@ from django.db.models.constants import LOOKUP_SEP
 from django.utils import timezone
 
 from mcp_django.cached import Recent
+from mcp_django.exposure.fields import kind_of
 from mcp_django.exposure.options import ModelExposure, looks_secret
 from mcp_django.exposure.paths import (
     COUNT_RELATED,
@@ -477,6 +478,15 @@ def find_access(rights: Rights, exposure: ModelExposure) -> AccessiblePaths:
     found = AccessiblePaths(declaration, grants)
     _access.put(key, found)
     return found
+
+
+def filtered_kind(access: AccessiblePaths, path: Path) -> str:
+    """The kind of a path whose operators filters have. What is in JSON and in arrays may be asked
+    where records show it: a site that lists them for filters alone has opened NULL.
+    """
+    kind = kind_of(path.field)
+    is_shown = path.is_by_rule or path.text in access.tables[RETURN]
+    return kind if is_shown or kind not in ("json", "array") else "other"
 
 
 def is_open(rights: Rights, exposure: ModelExposure, model: ModelClass, *, home: str) -> bool:

@@ -21,7 +21,7 @@ from mcp_django.exposure.paths import (
 )
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import aggregates
-from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
+from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths, filtered_kind
 from mcp_django.exposure.query.aggregates import COUNTS, floor_of, measured
 from mcp_django.exposure.query.computed import computed_columns, orderable_path
 from mcp_django.exposure.query.paths_by_rule import RelationStep, Rule
@@ -114,7 +114,7 @@ class Entries:
     def _add_uses(self) -> None:
         access = self.access
         for path in access.paths[FILTER]:
-            self.uses[path.names]["filter"] = kind_of(path.field)
+            self.uses[path.names]["filter"] = filtered_kind(access, path)
         if not access.exposure.aggregates_only:
             for path in access.paths[ORDER]:
                 self.uses[path.names]["order"] = True

@@ -28,7 +28,7 @@ from mcp_django.exposure.fields import (
 )
 from mcp_django.exposure.paths import FILTER, Path
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.query.access import AccessiblePaths, Condition, conjunction
+from mcp_django.exposure.query.access import AccessiblePaths, Condition, conjunction, filtered_kind
 from mcp_django.exposure.query.arguments import LONGEST_LOOKUP, Filters, lookups_of
 from mcp_django.exposure.query.paths_by_rule import Rule
 from mcp_django.exposure.query.related_names import RelatedNames
@@ -109,11 +109,12 @@ def split(rights: Rights, access: AccessiblePaths, key: Any, what: str) -> tuple
     for size in range(len(names), 0, -1):
         path = table.get(LOOKUP_SEP.join(names[:size]))
         if path is not None:
-            found = suffix(kind_of(path.field), names[size:])
+            kind = filtered_kind(access, path)
+            found = suffix(kind, names[size:])
             if found is not None:
                 return path, *found
             # It does not depend on what the caller tried behind the path.
-            operators = ", ".join(offered(kind_of(path.field), names[size]))
+            operators = ", ".join(offered(kind, names[size]))
             sentence = f"{what}: {path.text} has the operators {operators}."
             if through := paths_behind(rights, access, path):
                 sentence += f" Behind it there is: {', '.join(through[:30])}."

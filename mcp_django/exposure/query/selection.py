@@ -148,11 +148,13 @@ def labels_of_keys(
         keys = keys_of(columns)
         parts = zip(*(columns[one] for one in names), strict=True)
         seen = [True] * len(keys) if check is None else columns[check]
-        texts = {
-            str(key): label(part)
+        # Many rows refer to the same one.
+        parts_by_key = {
+            key: part
             for key, part, is_seen in zip(keys, parts, seen, strict=True)
             if is_seen and key is not None
         }
+        texts = {str(key): label(part) for key, part in parts_by_key.items()}
         return Labels(texts=texts, of=of)
 
     return labels_of

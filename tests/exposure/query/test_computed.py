@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from django.contrib import admin
 from django.contrib.admin import AdminSite, ModelAdmin
-from django.db import OperationalError
+from django.db import OperationalError, connection
 from django.db.models import Count, F
 from django.utils.html import format_html
 from django.utils.translation import gettext_lazy
@@ -273,6 +273,24 @@ def test_an_error_is_told_in_its_cell_and_nowhere_else(shop, value, caplog):
 
     messages = [record.getMessage() for record in caplog.records]
     assert [text.partition(" cannot")[0] for text in messages] == ["nasty.order.value"]
+
+
+@pytest.mark.database
+@pytest.mark.skipif(connection.vendor == "sqlite", reason="there it may be the lost database")
+@pytest.mark.django_db(transaction=True)
+def test_a_statement_that_fails_takes_no_other_cell_along(shop):
+    def broken():
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT x FROM nowhere")
+
+    Seen.values = {"A1": broken, "A2": Order.objects.count, "A3": broken, "R1": lambda: "fine"}
+
+    assert cells(who("value"), "value") == {
+        "A1": "<error>",
+        "A2": 4,
+        "A3": "<error>",
+        "R1": "fine",
+    }
 
 
 # What it costs

@@ -96,6 +96,15 @@ def test_json_is_searched_for_a_part_where_the_database_can(shop, filters, expec
             numbers(filters=filters)
 
 
+def test_json_that_no_record_shows_is_asked_for_null_alone(shop):
+    who = caller(tables=registry({Order: {"fields": "id number", "filter_fields": "id payload"}}))
+
+    assert len(records(who, Order, filters={"payload__isnull": False})) == 4
+    for lookup in ("payload__has_key", "payload__contains"):
+        with pytest.raises(QueryError, match="payload has the operators isnull"):
+            records(who, Order, filters={lookup: "color"})
+
+
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="only PostgreSQL has them")
 def test_arrays_are_searched_for_their_values(transactional_db):
     from django.contrib.postgres.fields import ArrayField

@@ -34,6 +34,7 @@ from tests.transports.event_stream import (
     looked,
     turn_the_wheel,
 )
+from tests.transports.http_sse_client import settled
 from tests.transports.streams.test_layer import CORE, Layer, from_another
 from tests.transports.wire import Connection, hello, speaking
 from tests.waiting import PATIENCE
@@ -450,8 +451,7 @@ async def test_what_fails_on_the_side_is_logged(caplog):
         raise ValueError("by the way")
 
     get_hub().keep(fail())
-    await asyncio.sleep(0)
-    await asyncio.sleep(0)
+    await settled()
 
     assert "Something that streams need failed." in caplog.text
 
