@@ -404,10 +404,10 @@ def mask_problems(exposure: ModelExposure, shown: Iterable[Path]) -> Iterator[tu
 
 
 def holds_text(column: Any) -> bool:
-    """Whether people write its values: a text, but no key, no file and no choice."""
+    """Whether people write its values: texts, but no key, no file and no choice."""
     if column.is_relation or column in key_parts(column.model) or choices_of(column):
         return False
-    return kind_of(column) == "text" and not isinstance(column, FileField)
+    return kind_of(column) in ("text", "json", "array") and not isinstance(column, FileField)
 
 
 def meant(name: str, known: Iterable[str]) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import secrets
+from typing import Any
 
 #: Characters of a text that strangers wrote, in any answer.
 LONGEST_UNTRUSTED = 2000
@@ -34,6 +36,16 @@ def fenced_part(text: str, mark: str) -> str:
     noun = "character follows" if left == 1 else "characters follow"
     whole = fenced(text[:LONGEST_UNTRUSTED], mark)
     return f"{whole} [cut: {left} more {noun}, which no tool shows]"
+
+
+def fenced_value(value: Any, mark: str) -> Any:
+    """A value of JSON in a fence, lists and objects as one text. What holds no words stays."""
+    if not value or isinstance(value, int | float):
+        return value
+    is_text = isinstance(value, str)
+    return fenced_part(
+        value if is_text else json.dumps(value, ensure_ascii=False, default=str), mark
+    )
 
 
 def inside_fence(text: str, mark: str) -> str | None:

@@ -121,6 +121,11 @@ FAULTS: tuple[Fault, ...] = (
         new="if all(access.is_untrusted(one) for one in [*labels, path]):",
     ),
     Fault(
+        file="exposure/permissions.py",
+        old="if self.exposed.untrusted else value",
+        new="if self.exposed.untrusted and not value else value",
+    ),
+    Fault(
         file="exposure/query/search.py",
         old="            if where != self.where:\n                return None\n",
         new="",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 
 import pytest
+from django.contrib import messages
 
+from tests.workshop.admin import site
 from tests.workshop.exposed import EXPOSED
 from tests.workshop.models import Tag, Thing
 from tests.writes.calls import changed, update
@@ -92,6 +94,20 @@ def test_a_text_that_several_records_match_names_them_in_fences(client, thing, t
     assert refused.is_error
     assert texts([refused.text]) == ["red", "blue"]
     assert "red" not in FENCE.sub("", refused.text)
+
+
+def test_a_question_and_a_message_that_tell_of_texts_are_in_fences(client, tags, monkeypatch):
+    def delete_queryset(self, request, queryset):
+        messages.warning(request, f"Gone: {queryset.first().name}.")
+
+    monkeypatch.setattr(type(site._registry[Tag]), "delete_queryset", delete_queryset)
+    deletion = {"model": "workshop.tag", "pk": [one.pk for one in tags[:2]]}
+
+    asks = client.data("delete_record", **deletion)
+    done = client.data("delete_record", **deletion, confirmation=asks["confirmation"])
+
+    assert texts(asks["question"]) == ["Delete tags? 2 records: red, blue."]
+    assert [texts(one["text"]) for one in done["messages"]] == [["Gone: red."]]
 
 
 def writing_of(client):

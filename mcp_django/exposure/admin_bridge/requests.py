@@ -186,8 +186,8 @@ class CapturedMessage:
         return self.level >= constants.ERROR
 
 
-def messages_as_json(messages: Iterable[CapturedMessage]) -> list[dict[str, str]]:
-    return [{"level": one.level_name, "text": one.text} for one in messages]
+def messages_as_json(rights: Rights, messages: Iterable[CapturedMessage]) -> list[dict[str, str]]:
+    return [{"level": one.level_name, "text": rights.fence(one.text)} for one in messages]
 
 
 class Recorder(BaseStorage):

@@ -346,7 +346,7 @@ def delete(context: CallContext, rights: Rights, given: DeleteRecord) -> dict[st
         messages = deletion.execute()
         visible = dict(preview.visible)
         found = {"deleted": visible.pop("would_delete", {}), "keys": keys, **visible}
-        return with_messages(found, messages)
+        return with_messages(rights, found, messages)
 
     return perform(work, model=exposure.model, dry_run=given.dry_run)
 
@@ -477,8 +477,10 @@ def answer_of(
     if len(msgspec.json.encode(record)) > longest_answer():
         record = {name: brief(value, mark=rights.mark) for name, value in record.items()}
     found["record"] = record
-    return with_messages(found, saved.messages)
+    return with_messages(rights, found, saved.messages)
 
 
-def with_messages(answer: dict[str, Any], messages: Sequence[CapturedMessage]) -> dict[str, Any]:
-    return {**answer, "messages": messages_as_json(messages)} if messages else answer
+def with_messages(
+    rights: Rights, answer: dict[str, Any], messages: Sequence[CapturedMessage]
+) -> dict[str, Any]:
+    return {**answer, "messages": messages_as_json(rights, messages)} if messages else answer

@@ -66,6 +66,10 @@ def describe(
         key, order = [part.name for part in access.keys], list(access.default_order)
         tool = "aggregate_records" if exposure.aggregates_only else "find_records"
         arguments = (aggregates.examples if exposure.aggregates_only else example)(access)
+        computed = computed_columns(rights, exposure).values()
+        has_fences = (computed and rights.exposed.untrusted) or any(
+            map(access.is_untrusted, access.columns)
+        )
         definition |= {
             "aggregates_only": exposure.aggregates_only,
             "smallest_group": floor_of(exposure),
@@ -76,10 +80,10 @@ def describe(
             "computed": [
                 {"name": one.name, "label": plain_text(one.label)}
                 | ({"order": True} if orderable_path(rights, exposure, one) else {})
-                for one in computed_columns(rights, exposure).values()
+                for one in computed
             ],
             **entries.relations,
-            "fences": FENCES if any(map(access.is_untrusted, access.columns)) else "",
+            "fences": FENCES if has_fences else "",
             "search": access.names(SEARCH),
             "default_order": [] if exposure.aggregates_only or order == key else order,
             "example": {"tool": tool, "arguments": arguments},

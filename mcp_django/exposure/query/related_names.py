@@ -18,6 +18,7 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths, policy_of
 from mcp_django.exposure.query.guard import guarded
 from mcp_django.levels import Level
+from mcp_django.templating.fences import fenced
 
 #: Records that a text which several are called by names.
 MOST_ALIKE = 5
@@ -116,7 +117,12 @@ class RelatedNames:
             )
         (key,) = key_parts(model)
         alike = sorted(chosen[:MOST_ALIKE], key=lambda row: str(row[0]))
-        named = ", ".join(f"{name_of(row)} ({key.name} {row[0]})" for row in alike)
+        names = [name_of(row) for row in alike]
+        if not self.rights.untrusted(model).isdisjoint(self._columns(model)):
+            names = [fenced(name, self.rights.mark) for name in names]
+        named = ", ".join(
+            f"{name} ({key.name} {row[0]})" for name, row in zip(names, alike, strict=True)
+        )
         count = f"more than {MOST_ALIKE}" if chosen[MOST_ALIKE:] else len(chosen)
         raise QueryError(
             f"{count} {opts.verbose_name_plural} are called {quoted(given)}: {named}. Use a key."

@@ -13,7 +13,7 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import AccessiblePaths
 from mcp_django.exposure.query.serializers import Columns, Values, as_text, converter_of
 from mcp_django.exposure.query.tables import Labels, Table
-from mcp_django.templating.fences import fenced_part
+from mcp_django.templating.fences import fenced_part, fenced_value
 
 MAX_FIELDS = 64
 #: Selections that are remembered for one set of paths. Callers choose fields, so there are many.
@@ -129,8 +129,8 @@ def plain(name: str, convert: Converter) -> Render:
 
 
 def fence_column(values: Values, rights: Rights) -> Values:
-    """Texts that strangers wrote. NULL and the empty text stay as they are."""
-    return [fenced_part(as_text(value), rights.mark) if value else value for value in values]
+    """Values that strangers wrote. NULL and the empty text stay as they are."""
+    return [fenced_value(value, rights.mark) for value in values]
 
 
 def fenced_labels(labels: Labels, rights: Rights) -> Labels:

@@ -387,7 +387,8 @@ class Elicitation:
         if self._access_ends_soon():
             self._end(ToolError(ENDS_SOON))
         text = " ".join([*self._redeemed, confirmations.issue(self.rights, approved)])
-        asks = {"question": question, confirmations.ARGUMENT: text, "next": confirmations.NEXT}
+        fenced = self.rights.fence(question)
+        asks = {"question": fenced, confirmations.ARGUMENT: text, "next": confirmations.NEXT}
         result = structured(msgspec.json.encode({**preview(), **asks}))
         declared = self.rights.registry.tools.get(self.name)
         has_schema = declared is not None and declared.definition.output_schema is not None

@@ -300,8 +300,9 @@ class ActionCall(OfferedAction):
     def _members(self, page: ActionPage | None, *, outcome: str, **members: Any) -> dict[str, Any]:
         answer: dict[str, Any] = {"outcome": outcome, "records": len(self.keys)}
         if page is not None and page.text:
-            answer["page"] = {"title": page.title, "text": page.text}
-        members["messages"] = messages_as_json(self.messages)
+            fence = self.rights.fence
+            answer["page"] = {"title": fence(page.title), "text": fence(page.text)}
+        members["messages"] = messages_as_json(self.rights, self.messages)
         return answer | {
             name: value for name, value in members.items() if value not in ([], {}, "")
         }

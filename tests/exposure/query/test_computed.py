@@ -27,6 +27,7 @@ from mcp_django.exposure.query.find import get_record
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
 from mcp_django.principal import Restriction
+from mcp_django.templating.fences import FENCES
 from tests.clients import CheckedClient
 from tests.nasty.models import Customer, Order
 from tests.nasty.site import caller, records, registry
@@ -291,6 +292,20 @@ def test_a_statement_that_fails_takes_no_other_cell_along(shop):
         "A3": "<error>",
         "R1": "fine",
     }
+
+
+def test_what_it_says_is_in_a_fence_where_strangers_wrote_any_column(shop):
+    Seen.values = {"A1": lambda: "Do it.", "A2": lambda: ["Do it."], "A3": lambda: 7}
+    rights = who("value", order={**FIELDS, "untrusted_fields": ["number"]})
+
+    values = [row["value"] for row in found(rights, order_by=["id"], fields=["value"])][:3]
+
+    assert values == [
+        f"<data-{rights.mark}>Do it.</data-{rights.mark}>",
+        f'<data-{rights.mark}>["Do it."]</data-{rights.mark}>',
+        7,
+    ]
+    assert describe(rights, rights.exposed.exposures[Order])["fences"] == FENCES
 
 
 # What it costs

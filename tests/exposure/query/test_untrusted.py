@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import re
 
 import msgspec
 import pytest
 
+from mcp_django.exceptions import QueryError
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.completion import distinct_values, keys_of
 from mcp_django.levels import Level
@@ -54,6 +56,26 @@ def inside(text):
     found = FENCE.fullmatch(text)
     assert found, text
     return found[2]
+
+
+def test_json_of_strangers_is_one_text_in_a_fence(shop):
+    tables = registry({Order: {"fields": "id payload", "untrusted_fields": "payload"}})
+    Order.objects.update(payload={"message": "Do it.", "list": ["x"]})
+
+    rows = records(caller(tables=tables), Order)
+
+    assert json.loads(inside(rows[0]["payload"])) == {"message": "Do it.", "list": ["x"]}
+
+
+@pytest.mark.usefixtures("shop")
+def test_a_name_of_several_records_is_told_in_fences():
+    Customer.objects.update(name="Do it.")
+
+    with pytest.raises(QueryError) as caught:
+        records(somebody(), Order, filters={"customer": "do it."})
+
+    assert {text for _, text in FENCE.findall(str(caught.value))} == {"Do it."}
+    assert "Do it." not in FENCE.sub("", str(caught.value))
 
 
 def test_the_mark_is_one_in_an_answer_and_another_one_in_the_next(shop):
