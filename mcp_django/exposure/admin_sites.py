@@ -208,10 +208,17 @@ def exposure_of(
     model = model_admin.model
     named = getattr(model_admin, "mcp_fields", None)
     hidden = set(getattr(model_admin, "mcp_exclude_fields", ()))
+    texts, doubtful = listed_paths(model_admin), list[str]()
     if named is not None:
         fields = [name for name in named if name not in hidden]
     else:
-        fields = [name for name in readable_fields(model_admin) if name not in hidden]
+        names = [name for name in admin_fields(model_admin) if name not in hidden]
+        fields = [name for name in names if not looks_secret(model, name, listed=texts)]
+        doubtful = [
+            name
+            for name in names
+            if name not in fields and not looks_secret(model, name, listed=[name])
+        ]
         fields += currencies(model, fields)
     computed = getattr(model_admin, "mcp_computed", None)
     is_narrowed = any(hasattr(model_admin, name) for name in ("mcp_fields", "mcp_exclude_fields"))
@@ -219,7 +226,6 @@ def exposure_of(
     if computed is None and (is_narrowed or not issubclass(base, WaitingExposure)):
         computed = ()
     listed = (one[0] if isinstance(one, list | tuple) else one for one in model_admin.list_filter)
-    texts = listed_paths(model_admin)
     filters = [path for path in listed if isinstance(path, str) and is_open(model, path, texts)]
     search = [
         path for path in model_admin.search_fields if is_open(model, path.lstrip("^=@"), texts)
@@ -228,6 +234,7 @@ def exposure_of(
     labels = [name for name in texts if name in fields and can_be_label(model, name)]
     attributes = {
         "fields": tuple(fields),
+        "doubtful_fields": tuple(doubtful),
         "computed": None if computed is None else tuple(computed),
         # It takes every spelling of a path out of each use, and what lies behind it.
         "exclude": tuple(hidden),
@@ -378,8 +385,8 @@ def order_of(model_admin: ModelAdmin[Any]) -> dict[str, Any]:
     return {"ordering": names if all(isinstance(name, str) for name in names) else ()}
 
 
-def readable_fields(model_admin: ModelAdmin[Any]) -> Iterator[str]:
-    """Yield the key, and columns and relations that list and form show, but nothing secret."""
+def admin_fields(model_admin: ModelAdmin[Any]) -> Iterator[str]:
+    """Yield the key, and columns and relations that list and form show."""
     model = model_admin.model
     names: Iterable[Any] = (
         *(part.name for part in model._meta.pk_fields),
@@ -387,15 +394,12 @@ def readable_fields(model_admin: ModelAdmin[Any]) -> Iterator[str]:
         *form_fields(model_admin),
         *model_admin.readonly_fields,
     )
-    listed = listed_paths(model_admin)
     for name in dict.fromkeys(name for name in names if isinstance(name, str)):
         try:
             field = model._meta.get_field(name)
         except FieldDoesNotExist:
             continue
-        is_column = field.concrete and not field.many_to_many
-        is_kept = is_column or isinstance(field, ManyToManyField)
-        if is_kept and not looks_secret(model, name, listed=listed):
+        if (field.concrete and not field.many_to_many) or isinstance(field, ManyToManyField):
             yield name
 
 

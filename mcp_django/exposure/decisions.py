@@ -275,7 +275,8 @@ def restricted(code: ModelExposure, row: ModelDecision) -> ModelExposure:
     )
     found.aggregates_only = found.level < Level.READ
     if row.fields is not None:
-        found.fields = [path for path in code.fields if path in row.fields]
+        known = [*code.fields, *code.doubtful_fields]
+        found.fields = [path for path in known if path in row.fields]
     if row.follow_relations is False:
         found.follow_relations = False
     # A name taken out of records leaves the other uses as well, unless the row lists it there:

@@ -164,9 +164,11 @@ class ModelExposure:
     #: Fields of the admin's form that may be set. None: all of it, but none that looks secret.
     write_fields: Sequence[str] | None = None
 
-    # No annotation: it is no option.
+    # No annotation: these are no options.
     #: Whether code opened the model. Without that it waits for staff to do so.
     is_offered = True
+    #: Fields of the admin whose names may mean a secret, such as "key": a superuser may open them.
+    doubtful_fields = ()
 
     def __init__(self, model: type[Model]) -> None:
         self.model = model

@@ -19,6 +19,7 @@ from mcp_django.admin import make_all_rows
 from mcp_django.admin.decisions.exposed_models import known_models
 from mcp_django.exposure.decisions import read_decisions
 from mcp_django.exposure.generation import generations
+from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, PersonalToken
 from mcp_django.principal import SCOPES
@@ -26,7 +27,7 @@ from mcp_django.testing import Client
 from tests.admin.looking import decide
 from tests.clients import browser_of
 from tests.exposure.races import together
-from tests.shop.models import Customer, Order
+from tests.shop.models import Customer, Ledger, Order
 
 pytestmark = pytest.mark.django_db
 
@@ -220,9 +221,27 @@ def test_the_page_of_a_model_says_what_there_is_to_decide(
     assert not decided()
 
 
-def test_what_code_marks_stays_marked_whatever_staff_tick(browser, monkeypatch):
-    from mcp_django.exposure.registry import registry
+def test_only_a_superuser_opens_a_column_whose_name_may_mean_a_secret(browser, make_user):
+    boss = make_user("boss", is_staff=True, is_superuser=True)
+    ledger = Ledger.objects.create(amount=1, pin="4711")
+    opened = {"level": Level.READ, "fields": ["id", "pin"]}
 
+    refused = save(browser, "shop.ledger", **opened)
+    closed = browser.get(page_of("shop.ledger")).content.decode()
+    saved = save(browser_of(boss), "shop.ledger", **opened)
+
+    assert "code does not allow pin" in refused.content.decode()
+    assert 'value="pin"' not in closed
+    assert saved.status_code == 302
+    record = Client(user=boss).call_tool("get_record", model="shop.ledger", pk=ledger.pk).data
+    assert record["pin"] == "4711"
+    # Who saves the rest of the page keeps what is open.
+    assert save(browser, "shop.ledger", notes="Four digits").status_code == 302
+    assert row_of("shop.ledger").fields == ["id", "pin"]
+    assert "Only a superuser" in browser.get(page_of("shop.ledger")).content.decode()
+
+
+def test_what_code_marks_stays_marked_whatever_staff_tick(browser, monkeypatch):
     monkeypatch.setattr(registry.candidates[Customer], "untrusted_fields", ("name",))
 
     save(browser, "shop.customer", untrusted_fields=["country"])

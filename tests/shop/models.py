@@ -41,3 +41,4 @@ class Ledger(models.Model):
     """In the admin, and exposed by nobody."""
 
     amount = models.IntegerField()
+    pin = models.CharField(max_length=8, blank=True)  # looks secret

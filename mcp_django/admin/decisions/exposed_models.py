@@ -10,7 +10,6 @@ from django.contrib import admin, messages
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import Group, Permission, PermissionsMixin
 from django.core.exceptions import ValidationError
-from django.db.models import Model
 from django.forms import Field, Widget
 from django.http import HttpRequest
 from django.template.loader import render_to_string
@@ -137,6 +136,10 @@ USES = {
 }
 
 
+#: What the table says of a field that only a superuser may open.
+DOUBTFUL = "It may be a secret. Only a superuser can open it."
+
+
 def known_models() -> dict[str, ModelExposure]:
     """Return what code allows of each model, before anybody decided, by label."""
     return {exposure.label: exposure for exposure in registry.candidates.values()}
@@ -148,12 +151,13 @@ def about_path(path: Path) -> str:
     return " · ".join(word for word in words if word)
 
 
-def uses_of(code: ModelExposure) -> list[Use]:
+def uses_of(code: ModelExposure, *, doubtful: Sequence[str]) -> list[Use]:
     paths = Declaration(code).paths
     allowed = {use: [path.text for path in paths[use]] for use in paths}
     allowed[RETURN] += allowed[INCLUDE]
     allowed |= {LABEL: label_choices(code), UNTRUSTED: untrusted_choices(code)}
     standard = {**allowed, LABEL: code.label_fields, UNTRUSTED: code.untrusted_fields}
+    allowed[RETURN] = [*allowed[RETURN], *doubtful]
     return [
         Use(
             name=name,
@@ -191,9 +195,16 @@ class ExposedModelForm(DecisionForm):
         fields["follow_relations"].widget.choices = [("unknown", standard), ("false", "off")]
         uses = fields["uses"]
         uses.initial = {name: getattr(row, name) for name in USES}
-        uses.widget.uses = uses_of(code)
+        # What a superuser has opened stays open when others save.
+        doubtful = [
+            name
+            for name in code.doubtful_fields
+            if row.is_for_superuser or name in (row.fields or ())
+        ]
+        uses.widget.uses = uses_of(code, doubtful=doubtful)
         paths = (path for used in Declaration(code).paths.values() for path in used)
         uses.widget.about = {path.text: about_path(path) for path in paths}
+        uses.widget.about |= dict.fromkeys(doubtful, DOUBTFUL)
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean()
@@ -207,14 +218,18 @@ def level_of(row: Any) -> Level:
     return Level(row.thing.standard_level if row.level is None else row.level)
 
 
-def caution_of(model: type[Model]) -> str:
+def caution_of(code: ModelExposure) -> str:
     """Return what staff must know before they open a model about who may do what."""
+    model = code.model
     if issubclass(model, (AbstractBaseUser, PermissionsMixin, Group, Permission)):
         return (
             "These are accounts, or what decides rights: an assistant that may change them can "
             "let others in."
         )
-    if any(looks_secret(model, field.name) for field in model._meta.concrete_fields):
+    secret = [one for one in model._meta.concrete_fields if looks_secret(model, one.name)]
+    if any(one.primary_key and one.name not in code.fields for one in secret):
+        return "The key looks secret and is closed, so assistants cannot name a record."
+    if secret:
         return "Columns that look secret stay closed. The rest may be about tokens or sessions."
     return ""
 
@@ -256,7 +271,7 @@ class ExposedModelAdmin(DecisionAdmin):
             "about": f"{code.label} ({code.model._meta.verbose_name}). {opened}. "
             f"Code allows at most: {word_of(code.highest_level)}.",
             "level": word_of(row.in_force),
-            "caution": caution_of(code.model),
+            "caution": caution_of(code),
             "notes": Truncator(row.notes).chars(80),
             "fields shown": f"{shown} of {len(Declaration(code).paths[RETURN])}",
         }
@@ -265,6 +280,12 @@ class ExposedModelAdmin(DecisionAdmin):
         if row.words == self.as_in_code and not code.is_offered:
             words["decided by"] = "not opened"
         return words
+
+    def get_object(self, request: Any, object_id: str, from_field: Any = None) -> Any:
+        row = super().get_object(request, object_id, from_field)
+        if row is not None:
+            row.is_for_superuser = request.user.is_superuser
+        return row
 
     def get_changelist_instance(self, request: HttpRequest) -> Any:
         changelist = super().get_changelist_instance(request)
