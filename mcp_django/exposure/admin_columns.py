@@ -116,11 +116,14 @@ def column_problem(model: type[Model], item: Any) -> str:
 
 
 def is_field(model: type[Model], name: str) -> bool:
-    """Whether it is a field or relation, here or behind others: paths have rules of their own."""
+    """Whether it is a field or relation, here or behind others: paths have rules of their own. A
+    generic foreign key is none of them: to the list of the admin it is an attribute.
+    """
     try:
-        return bool(get_fields_from_path(model, name))
+        last: Any = get_fields_from_path(model, name)[-1]
     except Exception:  # Django has several for what leads nowhere
         return False
+    return not (last.is_relation and last.many_to_one and last.related_model is None)
 
 
 def column_problems(

@@ -14,6 +14,7 @@ from django.db.models import Model, Q, QuerySet
 from django.db.models.constants import LOOKUP_SEP
 from django.forms import FileField
 from django.forms.models import ModelMultipleChoiceField
+from django.utils.text import capfirst
 
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure.fields import ITEMS, TERM, TEXT, quoted, text
@@ -31,6 +32,7 @@ from mcp_django.exposure.limits import limited
 from mcp_django.exposure.paths import FILTER, SEARCH, Path, key_parts, key_value
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths, policy_of
+from mcp_django.exposure.query.content_types import is_content_type_model, key_of_type
 from mcp_django.exposure.query.filters import MAX_WORDS
 from mcp_django.exposure.query.guard import guarded
 from mcp_django.exposure.query.related import (
@@ -118,6 +120,8 @@ class AdminDescriber(Describer):
 
     def key_hint(self, field: Any) -> str:
         model = field.queryset.model
+        if is_content_type_model(model):
+            return "Key of a content type, or the name of a model as list_models has it."
         if not shows_records(self.rights, model):
             return "Key of a record."
         return f"Key of a {model._meta.label_lower}, or its name, or text that finds exactly one."
@@ -344,6 +348,11 @@ class Finder:
         return str(self.field.prepare_value(obj))
 
     def by_text(self, value: Any) -> str:
+        if is_content_type_model(self.model) and isinstance(value, str):
+            try:
+                return str(key_of_type(self.rights, self.choices.all(), value))
+            except QueryError as error:
+                raise InvalidValue(capfirst(str(error))) from None
         if not self.is_shown:
             raise InvalidValue(f"There is no record with the key {quoted(value)}.")
         objects, has_more = self.named(value) if isinstance(value, str) else ([], False)

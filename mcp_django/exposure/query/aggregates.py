@@ -45,6 +45,7 @@ from mcp_django.exposure.query.arguments import (
     lookups_of,
     or_default,
 )
+from mcp_django.exposure.query.content_types import holds_content_type, labels_of_types
 from mcp_django.exposure.query.filters import parse
 from mcp_django.exposure.query.find import Page, check_shows_numbers
 from mcp_django.exposure.query.guard import GuardedQuerySet, guarded, pinned_to_database
@@ -107,6 +108,9 @@ class GroupColumn:
 
     def labels(self, rights: Rights, access: AccessiblePaths, values: Values) -> Labels | None:
         """What stands for the values of a foreign key."""
+        if holds_content_type(self.path.field):
+            using = rights.rows(access.model).db
+            return labels_of_types(rights, self.path.field, values, using=using)
         if self.part or self.path not in access.group_labels:
             return None
         target = self.path.field.target_field

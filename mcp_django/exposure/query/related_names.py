@@ -16,6 +16,7 @@ from mcp_django.exposure.limits import limited
 from mcp_django.exposure.paths import FILTER, Path, declaration_of, key_parts
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths, policy_of
+from mcp_django.exposure.query.content_types import holds_content_type, key_of_type
 from mcp_django.exposure.query.guard import guarded
 from mcp_django.levels import Level
 from mcp_django.templating.fences import fenced
@@ -42,20 +43,24 @@ class RelatedNames:
         """The value of a condition with keys in place of texts. None where a text cannot stand
         for a record there. Raises QueryError for a text that does not name exactly one.
         """
-        model = self._model_behind(path)
-        is_named = model is not None and self._columns(model)
+        model, is_type = self._model_behind(path), holds_content_type(path.field)
+        is_named = is_type or (model is not None and self._columns(model))
         if not is_named or operator not in ("exact", "in"):
             return None
-        given = fields.items(operator, value) if operator == "in" else [value]
-        found = []
-        for one in given:
+        column = path.field if is_type else key_parts(model)[0]
+        keys = []
+        for item in fields.items(operator, value) if operator == "in" else [value]:
             try:
-                found.append(fields.scalar(key_parts(model)[0], one, using=using))
+                keys.append(fields.scalar(column, item, using=using))
             except QueryError:
-                if not isinstance(one, str) or not one.strip():
+                if not isinstance(item, str) or not item.strip():
                     return None
-                found.append(self._key(model, one))
-        return found if operator == "in" else found[0]
+                if is_type:
+                    types = column.related_model._base_manager.using(using)
+                    keys.append(key_of_type(self.rights, types, item))
+                else:
+                    keys.append(self._key(model, item))
+        return keys if operator == "in" else keys[0]
 
     def _model_behind(self, path: Path) -> Any:
         """The model whose keys the path is compared with, if the caller sees its records."""

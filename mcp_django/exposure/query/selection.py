@@ -11,6 +11,7 @@ from mcp_django.exposure.masks import mask_column
 from mcp_django.exposure.paths import Path
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import AccessiblePaths
+from mcp_django.exposure.query.content_types import holds_content_type, labels_of_types
 from mcp_django.exposure.query.serializers import Columns, Values, as_text, converter_of
 from mcp_django.exposure.query.tables import Labels, Table
 from mcp_django.templating.fences import fenced_part, fenced_value
@@ -37,6 +38,8 @@ class Selection:
     masks: dict[str, str] = field(default_factory=dict)
     #: Columns whose texts strangers wrote, and foreign keys whose labels they wrote, by name.
     untrusted: set[str] = field(default_factory=set)
+    #: Foreign keys to content types, by name.
+    types: dict[str, Any] = field(default_factory=dict)
     #: Whether it has more than paths, with the rights of one call, so that nobody else may get it.
     is_for_one_call: bool = False
 
@@ -48,6 +51,9 @@ class Selection:
         for name, kind in self.masks.items():
             rendered[name] = mask_column(rendered[name], kind, reader=rights.reader)
         labels = {name: labels_of(columns) for name, labels_of in self.labels.items()}
+        for name, key in self.types.items():
+            using = rights.rows(key.model).db
+            labels[name] = labels_of_types(rights, key, rendered[name], using=using)
         for name in self.untrusted if is_answer else ():
             if name in labels:
                 labels[name] = fenced_labels(labels[name], rights)
@@ -107,6 +113,8 @@ def selection_of(access: AccessiblePaths, paths: Iterable[Path], *, whole: bool)
         # stands in a fence is cut there.
         convert = converter_of(path.field, whole=whole or is_untrusted or path in access.masks)
         selection.renders[path.text] = plain(path.lookup, convert)
+        if holds_content_type(path.field):
+            selection.types[path.text] = path.field
         labels = access.labels.get(path, ())
         if not labels:
             continue

@@ -1,0 +1,96 @@
+"""Generic foreign keys: the model of the other record has a name, and not only a number."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib import admin
+from django.contrib.contenttypes.models import ContentType
+
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.registry import registry
+from mcp_django.levels import Level
+from tests.clients import CheckedClient
+from tests.workshop.admin import site
+from tests.workshop.models import Job, Part, Remark, Tag
+from tests.writes.calls import update
+
+pytestmark = [pytest.mark.django_db, pytest.mark.exposure(Job=None)]
+
+MODEL = "workshop.remark"
+
+
+@pytest.fixture(autouse=True)
+def remarks(thing, tags):
+    """About a thing, about a tag, and about a job, which nobody may see."""
+
+    class RemarkAdmin(admin.ModelAdmin):
+        list_display = ["text", "target"]
+
+    site.register(Remark, RemarkAdmin)
+    fields = ["id", "content_type", "object_id", "text"]
+    options = {"fields": fields, "computed": None, "level": Level.WRITE}
+    registry.register(Remark, type("RemarkExposure", (ModelExposure,), options))
+    yield [
+        Remark.objects.create(target=one, text="x")
+        for one in (thing, tags[0], Job.objects.create())
+    ]
+    registry.unregister(Remark)
+    site.unregister(Remark)
+
+
+def type_of(model):
+    return ContentType.objects.get_for_model(model).pk
+
+
+def test_records_and_groups_name_the_models_that_the_caller_sees(client, remarks):
+    labels = {
+        str(type_of(type(remarks[0].target))): "workshop.thing",
+        str(type_of(Tag)): "workshop.tag",
+    }
+
+    page = client.data("find_records", model=MODEL, fields=["content_type", "target"])
+    groups = client.data("aggregate_records", model=MODEL, group_by=["content_type"])
+    record = client.data("get_record", model=MODEL, pk=remarks[1].pk)
+
+    assert page["labels"]["contenttypes.contenttype"] == labels
+    assert [row[1] for row in page["rows"]] == [str(one.target) for one in remarks]
+    assert groups["labels"] == page["labels"]
+    assert record["content_type"] == {"pk": type_of(Tag), "label": "workshop.tag"}
+
+
+@pytest.mark.parametrize(
+    ("filters", "found"),
+    [
+        ({"content_type": "workshop.tag"}, [1]),
+        ({"content_type": " Workshop.Tag"}, [1]),
+        ({"content_type__in": ["workshop.tag", "workshop.thing"]}, [0, 1]),
+        ({"content_type": "workshop.job"}, "no model is called 'workshop.job'"),
+        ({"content_type": "nowhere"}, "no model is called 'nowhere'"),
+    ],
+    ids=repr,
+)
+def test_filters_take_the_name_of_a_model_that_the_caller_sees(client, remarks, filters, found):
+    answer = client.call_tool("find_records", model=MODEL, filters=filters, fields=["id"])
+
+    if isinstance(found, str):
+        assert found in answer.text
+    else:
+        assert answer.data["rows"] == [[remarks[at].pk] for at in found]
+
+
+def test_writes_take_the_name_of_a_model_that_the_caller_sees(client, remarks):
+    done = update(client, remarks[0], content_type="workshop.part", object_id=7)
+    refused = update(client, remarks[1], content_type="workshop.job")
+
+    remarks[0].refresh_from_db()
+    assert not done.is_error, done.text
+    assert (remarks[0].content_type_id, remarks[0].object_id) == (type_of(Part), 7)
+    assert "content_type: No model is called 'workshop.job'." in refused.text
+
+
+def test_a_caller_without_a_right_learns_no_name(make_user, remarks):
+    user = make_user("clerk", "view_remark", "view_tag", is_staff=True)
+
+    page = CheckedClient(user=user).data("find_records", model=MODEL)
+
+    assert list(page["labels"]["contenttypes.contenttype"].values()) == ["workshop.tag"]
