@@ -4,7 +4,7 @@ from django import forms
 from django.contrib import admin
 from django.utils.html import format_html
 
-from tests.workshop.models import Job, Keeper, Part, Rack, Scrap, Tag, Team, Thing
+from tests.workshop.models import Comment, Job, Keeper, Part, Rack, Scrap, Tag, Team, Thing
 
 
 class TwoInputs(forms.Widget):
@@ -103,6 +103,10 @@ class TeamAdmin(admin.ModelAdmin):
     form = TeamForm
 
 
+class CommentAdmin(admin.ModelAdmin):
+    list_display = ["text", "target"]
+
+
 class JobAdmin(admin.ModelAdmin):
     """Whose name begins with a tenant works for it."""
 
@@ -111,6 +115,7 @@ class JobAdmin(admin.ModelAdmin):
 
 
 site = admin.AdminSite(name="workshop")
+site.register(Comment, CommentAdmin)
 site.register(Tag, TagAdmin)
 site.register(Thing, ThingAdmin)
 site.register(Part, PartAdmin)

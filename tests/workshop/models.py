@@ -139,6 +139,13 @@ class Remark(models.Model):
     is_hidden = models.BooleanField(default=False)
 
 
+class Comment(Remark):
+    """The same with a page of its own."""
+
+    class Meta:
+        proxy = True
+
+
 class Job(models.Model):
     """Rows of several tenants."""
 

@@ -3,57 +3,50 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib import admin
 from django.contrib.contenttypes.models import ContentType
 
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from tests.clients import CheckedClient
-from tests.workshop.admin import site
-from tests.workshop.models import Job, Part, Remark, Tag
+from tests.workshop.models import Comment, Job, Part, Tag
 from tests.writes.calls import update
 
 pytestmark = [pytest.mark.django_db, pytest.mark.exposure(Job=None)]
 
-MODEL = "workshop.remark"
+MODEL = "workshop.comment"
 
 
 @pytest.fixture(autouse=True)
-def remarks(thing, tags):
+def comments(thing, tags):
     """About a thing, about a tag, and about a job, which nobody may see."""
 
-    class RemarkAdmin(admin.ModelAdmin):
-        list_display = ["text", "target"]
-
-    site.register(Remark, RemarkAdmin)
     fields = ["id", "content_type", "object_id", "text"]
     options = {"fields": fields, "computed": None, "level": Level.WRITE}
-    registry.register(Remark, type("RemarkExposure", (ModelExposure,), options))
+    registry.register(Comment, type("CommentExposure", (ModelExposure,), options))
     yield [
-        Remark.objects.create(target=one, text="x")
+        Comment.objects.create(target=one, text="x")
         for one in (thing, tags[0], Job.objects.create())
     ]
-    registry.unregister(Remark)
-    site.unregister(Remark)
+    registry.unregister(Comment)
 
 
 def type_of(model):
     return ContentType.objects.get_for_model(model).pk
 
 
-def test_records_and_groups_name_the_models_that_the_caller_sees(client, remarks):
+def test_records_and_groups_name_the_models_that_the_caller_sees(client, comments):
     labels = {
-        str(type_of(type(remarks[0].target))): "workshop.thing",
+        str(type_of(type(comments[0].target))): "workshop.thing",
         str(type_of(Tag)): "workshop.tag",
     }
 
     page = client.data("find_records", model=MODEL, fields=["content_type", "target"])
     groups = client.data("aggregate_records", model=MODEL, group_by=["content_type"])
-    record = client.data("get_record", model=MODEL, pk=remarks[1].pk)
+    record = client.data("get_record", model=MODEL, pk=comments[1].pk)
 
     assert page["labels"]["contenttypes.contenttype"] == labels
-    assert [row[1] for row in page["rows"]] == [str(one.target) for one in remarks]
+    assert [row[1] for row in page["rows"]] == [str(one.target) for one in comments]
     assert groups["labels"] == page["labels"]
     assert record["content_type"] == {"pk": type_of(Tag), "label": "workshop.tag"}
 
@@ -69,27 +62,27 @@ def test_records_and_groups_name_the_models_that_the_caller_sees(client, remarks
     ],
     ids=repr,
 )
-def test_filters_take_the_name_of_a_model_that_the_caller_sees(client, remarks, filters, found):
+def test_filters_take_the_name_of_a_model_that_the_caller_sees(client, comments, filters, found):
     answer = client.call_tool("find_records", model=MODEL, filters=filters, fields=["id"])
 
     if isinstance(found, str):
         assert found in answer.text
     else:
-        assert answer.data["rows"] == [[remarks[at].pk] for at in found]
+        assert answer.data["rows"] == [[comments[at].pk] for at in found]
 
 
-def test_writes_take_the_name_of_a_model_that_the_caller_sees(client, remarks):
-    done = update(client, remarks[0], content_type="workshop.part", object_id=7)
-    refused = update(client, remarks[1], content_type="workshop.job")
+def test_writes_take_the_name_of_a_model_that_the_caller_sees(client, comments):
+    done = update(client, comments[0], content_type="workshop.part", object_id=7)
+    refused = update(client, comments[1], content_type="workshop.job")
 
-    remarks[0].refresh_from_db()
+    comments[0].refresh_from_db()
     assert not done.is_error, done.text
-    assert (remarks[0].content_type_id, remarks[0].object_id) == (type_of(Part), 7)
+    assert (comments[0].content_type_id, comments[0].object_id) == (type_of(Part), 7)
     assert "content_type: No model is called 'workshop.job'." in refused.text
 
 
-def test_a_caller_without_a_right_learns_no_name(make_user, remarks):
-    user = make_user("clerk", "view_remark", "view_tag", is_staff=True)
+def test_a_caller_without_a_right_learns_no_name(make_user, comments):
+    user = make_user("clerk", "view_comment", "view_remark", "view_tag", is_staff=True)
 
     page = CheckedClient(user=user).data("find_records", model=MODEL)
 
