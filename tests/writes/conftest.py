@@ -6,12 +6,18 @@ from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 
 import pytest
+from django.contrib.admin import ModelAdmin
+from django.contrib.contenttypes.admin import GenericTabularInline
 from django.core.files.base import ContentFile
 from PIL import Image
 
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.registry import registry
+from mcp_django.levels import Level
 from tests.clients import CheckedClient
+from tests.workshop.admin import ThingAdmin, site
 from tests.workshop.exposed import exposed
-from tests.workshop.models import Part, Tag, Thing
+from tests.workshop.models import Part, Remark, Tag, Thing
 
 
 @pytest.fixture(autouse=True)
@@ -102,3 +108,23 @@ def whole(thing):
     for name in ("parts", "scraps"):
         row[name] = list(getattr(thing, name).order_by("pk").values())
     return row
+
+
+@pytest.fixture
+def remarks(monkeypatch):
+    """Remarks are rows in the form of a thing, and their rules hide some."""
+
+    class RemarkInline(GenericTabularInline):
+        model = Remark
+
+    class RemarkAdmin(ModelAdmin):
+        def get_queryset(self, request):
+            return super().get_queryset(request).filter(is_hidden=False)
+
+    monkeypatch.setattr(ThingAdmin, "inlines", [RemarkInline])
+    site.register(Remark, RemarkAdmin)
+    options = {"fields": ["id", "text"], "level": Level.WRITE}
+    registry.register(Remark, type("RemarkExposure", (ModelExposure,), options))
+    yield
+    registry.unregister(Remark)
+    site.unregister(Remark)

@@ -238,26 +238,6 @@ def test_who_may_not_delete_what_goes_along_deletes_nothing(make_client, thing):
     assert "confirmation" not in preview.data
 
 
-@pytest.mark.exposure(Tag={"level": Level.ACT})
-def test_below_the_level_write_nothing_is_deleted(client, tags):
-    refusal = client.refusal("delete_record", model="workshop.tag", pk=tags[0].pk)
-
-    assert refusal.startswith("You cannot delete records of workshop.tag. You can delete")
-
-
-def test_records_that_one_may_not_see_are_missing(client):
-    mine = Job.objects.create(tenant="b", name="mine")
-    theirs = Job.objects.create(tenant="x", name="theirs")
-
-    both = delete(client, "workshop.job", pk=[mine.pk, theirs.pk])
-    missing = delete(client, "workshop.job", pk=[mine.pk, 999])
-    alone = delete(client, "workshop.job", pk=theirs.pk)
-
-    assert both.text.replace(str(theirs.pk), "999") == missing.text
-    assert alone.text.startswith(f"There is no workshop.job with the key {theirs.pk}.")
-    assert Job.objects.count() == 2
-
-
 def test_objects_that_the_site_protects_one_by_one_stay(client, monkeypatch):
     monkeypatch.setattr(
         JobAdmin,

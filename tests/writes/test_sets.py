@@ -8,8 +8,6 @@ import pytest
 from django import forms
 from django.contrib.admin.models import LogEntry
 
-from tests.clients import CheckedClient
-from tests.exposure.races import together
 from tests.workshop.admin import PartInline, TeamForm, ThingAdmin, ThingForm
 from tests.workshop.models import Membership, Tag, Team, Thing
 from tests.writes.calls import HIDINGS, changed, hide_by_admin, hide_by_exposure, names, update
@@ -391,28 +389,3 @@ def test_a_set_that_can_only_be_changed_is_described_with_the_forms(make_client,
         {"const": str(tag.pk), "title": tag.name} for tag in tags
     ]
     assert f"{FORMS}. add and remove may be combined." in described["description"]
-
-
-# Two callers at once
-
-
-@pytest.mark.database
-@pytest.mark.thorough
-@pytest.mark.django_db(transaction=True)
-def test_callers_who_add_and_remove_at_once_all_win(boss, thing, tags):
-    token = CheckedClient(user=boss).token
-    clients = [CheckedClient(token=token, inline=False) for _ in range(4)]
-    green = Tag.objects.create(name="green")
-    changes = [
-        {"add": [green.pk]},
-        {"add": [tags[2].pk]},
-        {"remove": [tags[0].pk]},
-        {"remove": [tags[1].pk]},
-    ]
-
-    answers = together(
-        lambda number: update(clients[number], thing, tags=changes[number]), count=4
-    )
-
-    assert [answer.is_error for answer in answers] == [False] * 4
-    assert names(thing) == ["green", "old"]

@@ -132,20 +132,6 @@ def test_what_no_form_takes_is_refused_before_anybody_is_asked(asker, tags):
 # Rights
 
 
-def test_records_that_one_may_not_see_are_missing(client, jobs):
-    theirs = Job.objects.create(tenant="x", name="theirs")
-    values = {"name": "new"}
-
-    hidden = change(client, "workshop.job", pks=[jobs[0].pk, theirs.pk], values=values)
-    missing = change(client, "workshop.job", pks=[jobs[0].pk, 999], values=values)
-    found = change(client, "workshop.job", filters={"name": "theirs"}, values=values)
-
-    assert hidden.is_error
-    assert hidden.text.replace(str(theirs.pk), "999") == missing.text
-    assert "find no record" in found.text
-    assert Job.objects.get(pk=theirs.pk).name == "theirs"
-
-
 def test_a_record_that_is_read_only_for_the_caller_stops_all(client, asker, jobs, monkeypatch):
     monkeypatch.setattr(
         JobAdmin,

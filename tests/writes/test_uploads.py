@@ -9,7 +9,6 @@ from django.utils import timezone
 
 from mcp_django.models import Upload
 from mcp_django.models.uploads import KEPT
-from tests.clients import CheckedClient
 from tests.workshop.models import Thing
 from tests.writes.calls import create
 
@@ -95,11 +94,3 @@ def test_an_address_that_was_made_up_leads_nowhere(client, boss, address, words)
     put(boss)
 
     assert words in create(client, title="T", paper=address).text
-
-
-def test_a_token_that_may_not_write_gets_nothing_of_an_upload(boss):
-    upload = put(boss)
-    reader = CheckedClient(user=boss, scopes=["mcp:read"])
-
-    assert "create_record" not in {tool["name"] for tool in reader.list_tools()}
-    assert upload.address not in reader.call_tool("list_models").text
