@@ -327,9 +327,10 @@ def test_a_bug_of_the_site_changes_nothing_and_has_a_number(client, tags, monkey
     assert sorted(Tag.objects.values_list("name", flat=True)) == ["blue", "old", "red"]
 
 
-def test_a_database_that_is_gone_is_no_fault_of_the_call(client, tags, monkeypatch):
+@pytest.mark.parametrize("error", [OperationalError("secret"), OperationalError()], ids=str)
+def test_a_database_that_is_gone_is_no_fault_of_the_call(client, tags, monkeypatch, error):
     def save_model(self, request, obj, form, change):
-        raise OperationalError("secret")
+        raise error
 
     monkeypatch.setattr(TagAdmin, "save_model", save_model)
 

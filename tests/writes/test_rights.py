@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import jsonschema_rs
 import pytest
 from django.core.exceptions import ValidationError
 from django.http import HttpResponse
@@ -297,11 +298,16 @@ def test_a_model_is_described_with_what_can_be_set(client, thing):
     writing = client.data("describe_model", model="workshop.thing")["writing"]
 
     values = writing["create_record"]["values"]
+    jsonschema_rs.meta.validate(values)
+    # Without what the fields of the description say.
+    assert list(values) == ["properties", "required"]
     assert values["required"] == ["title"]
+    assert "title" not in values["properties"]["price"]
     assert values["properties"]["rank"]["default"] == "1"
     assert "secret_code" not in values["properties"]
     assert "locked" not in values["properties"]
     rows = writing["create_record"]["inlines"]
+    jsonschema_rs.meta.validate(rows["parts"])
     assert list(rows) == ["parts"]
     assert sorted(rows["parts"]["items"]["properties"]) == [
         "at",
@@ -327,6 +333,7 @@ def test_a_form_that_differs_is_described_by_itself(client, tags, monkeypatch):
     changed = writing["update_record"]["values"]
     assert list(changed["properties"]) == ["name", "is_active"]
     assert "required" not in changed
+    assert "default" not in str(changed)
 
 
 @pytest.mark.parametrize(

@@ -106,14 +106,6 @@ if django.VERSION >= (6, 1):
     class FormAdmin(ModelAdmin):
         actions = [refund, thank]
 
-    class OldActions(FormAdmin):
-        def get_actions(self, request):
-            return super().get_actions(request)
-
-    class OldChoices(FormAdmin):
-        def get_action_choices(self, request, default_choices=()):
-            return [(name, name) for name in self.get_actions(request)]
-
 
 @needs_61
 def test_an_action_of_the_change_form_has_its_place(request_by_boss):
@@ -125,12 +117,6 @@ def test_an_action_of_the_change_form_has_its_place(request_by_boss):
         "Thank all",
     )
     assert {"refund", "thank"} <= known_actions(FormAdmin(Customer, AdminSite())).keys()
-
-
-@needs_61
-@pytest.mark.parametrize("name", ["OldActions", "OldChoices"])
-def test_an_override_for_django_6_0_has_no_actions_on_the_change_form(request_by_boss, name):
-    assert "refund" not in offered(globals()[name], request_by_boss)
 
 
 class Locations(enum.Enum):

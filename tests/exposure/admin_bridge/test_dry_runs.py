@@ -14,7 +14,6 @@ from django.db.backends.base.base import NO_DB_ALIAS
 from PIL import Image
 
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure.admin_bridge import dry_runs
 from mcp_django.exposure.admin_bridge.dry_runs import dry_run
 from tests.databases import VENDOR
 from tests.library.models import Author, Book, Copy, Loan
@@ -281,26 +280,6 @@ def test_there_is_no_dry_run_inside_of_a_dry_run():
 
 
 # Around it
-
-
-@pytest.mark.parametrize("fault", [None, ToolError("No.")])
-def test_nothing_is_left_behind(ann, fault):
-
-    def work():
-        ann.delete()
-        if fault:
-            raise fault
-
-    try:
-        tried(work)
-    except ToolError:
-        assert fault
-
-    assert dry_runs.current.get() is None
-    ann = Author.objects.get()
-    ann.name = "Bea"
-    ann.save()
-    assert Author.objects.get().name == "Bea"
 
 
 @pytest.fixture
