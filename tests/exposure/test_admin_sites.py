@@ -8,7 +8,7 @@ from django.db.models import F
 from django.test import RequestFactory
 from msgspec import UNSET
 
-from mcp_django.exposure.admin_sites import AdminSource, exposure_of
+from mcp_django.exposure.admin_sites import exposure_of
 from mcp_django.exposure.decisions import ModelDecision, label_choices, restricted
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import FILTER, RETURN, SEARCH, Declaration
@@ -121,31 +121,6 @@ def test_excluded_fields_are_gone_from_every_use():
     assert [path.text for path in paths[FILTER]] == ["number", "total", "status"]
     assert [path.text for path in paths[SEARCH]] == ["number"]
     assert kind.fields == ("number", "total")
-
-
-class PersonAdmin(admin.ModelAdmin):
-    def get_fields(self, request, obj=None):
-        # People are made with a salary, and nobody sees it afterwards.
-        return ["username", "salary"] if obj is None else ["username"]
-
-
-@pytest.mark.django_db
-@pytest.mark.parametrize(
-    ("has_rows", "may_add", "fields"),
-    [(True, True, {"username"}), (False, True, {"username", "salary"}), (False, False, set())],
-)
-def test_without_a_record_there_are_the_fields_of_the_add_form_for_who_may_add(
-    rf, make_user, has_rows, may_add, fields
-):
-    request = rf.get("/")
-    request.user = make_user(is_superuser=may_add)
-    source = AdminSource(PersonAdmin(nasty.Person, admin.AdminSite(name="x")))
-    if has_rows:
-        nasty.Person.objects.create(username="ada")
-
-    shown = source.shown(request, nasty.Person.objects.all())
-
-    assert shown == {"id", "__str__", *fields}
 
 
 # The order of records

@@ -9,6 +9,7 @@ from django.contrib import messages
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import Permission
 from django.core.files.storage import FileSystemStorage
+from django.utils.html import format_html
 
 from mcp_django.exposure.generation import generations
 from mcp_django.exposure.options import ModelExposure
@@ -85,8 +86,10 @@ def test_messages_of_the_site_come_with_the_answer_and_not_the_admins_own_report
     client, monkeypatch
 ):
     def save_model(self, request, obj, form, change):
-        messages.warning(request, "It is the last one.")
-        messages.success(request, "A mail was sent.")
+        messages.warning(request, "2 < 3, and it is the last one.")
+        messages.success(request, format_html('<a href="/x">{}</a> done', "A & B"))
+        messages.debug(request, "Not shown in the admin either.")
+        messages.info(request, "")
         super(ThingAdmin, self).save_model(request, obj, form, change)
 
     monkeypatch.setattr(ThingAdmin, "save_model", save_model)
@@ -94,8 +97,8 @@ def test_messages_of_the_site_come_with_the_answer_and_not_the_admins_own_report
     answer = create(client, title="T")
 
     assert answer.data["messages"] == [
-        {"level": "warning", "text": "It is the last one."},
-        {"level": "success", "text": "A mail was sent."},
+        {"level": "warning", "text": "2 < 3, and it is the last one."},
+        {"level": "success", "text": "A & B done"},
     ]
     assert "str of" not in answer.text
 

@@ -294,7 +294,8 @@ def test_the_list_is_not_kept_where_the_site_decides_who_may_write(client, db, m
 # What is told about writing
 
 
-def test_a_model_is_described_with_what_can_be_set(client, thing):
+def test_a_model_is_described_with_what_can_be_set(client, thing, monkeypatch):
+    monkeypatch.setattr(Thing._meta.get_field("price"), "help_text", "As printed")
     writing = client.data("describe_model", model="workshop.thing")["writing"]
 
     values = writing["create_record"]["values"]
@@ -302,7 +303,9 @@ def test_a_model_is_described_with_what_can_be_set(client, thing):
     # Without what the fields of the description say.
     assert list(values) == ["properties", "required"]
     assert values["required"] == ["title"]
-    assert "title" not in values["properties"]["price"]
+    assert values["properties"]["price"] == {"type": ["number", "string"], "default": 0}
+    assert values["properties"]["state"] == {"default": "new"}
+    assert values["properties"]["slug"]["title"] == "Slug"
     assert values["properties"]["rank"]["default"] == "1"
     assert "secret_code" not in values["properties"]
     assert "locked" not in values["properties"]

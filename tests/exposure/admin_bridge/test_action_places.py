@@ -58,16 +58,14 @@ def test_buttons_are_offered_in_their_words_to_those_who_may_press_them(depot, m
     assert tools["depot_van_drive"]["title"] == "Drive a kilometre"
 
 
-def test_a_button_that_a_record_does_not_show_is_not_pressed(boss, monkeypatch):
-    van = Van.objects.create(plate="B")
-
-    hidden = boss.refusal("depot_van_return_it", pk=van.pk)
+def test_where_nobody_can_tell_whether_a_record_shows_a_button_it_is_not_pressed(
+    boss, van, monkeypatch
+):
     monkeypatch.setattr(VanAdmin, "get_change_actions", lambda *args: 1 / 0)
-    failed = boss.refusal("depot_van_drive", pk=van.pk)
+
+    assert "failed" in boss.refusal("depot_van_drive", pk=van.pk)
 
     van.refresh_from_db()
-    assert hidden == f"The admin does not offer this for {van.pk}. Nothing was done."
-    assert "failed" in failed
     assert van.kilometres == 0
 
 

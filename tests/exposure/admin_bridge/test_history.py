@@ -392,16 +392,6 @@ def test_a_model_without_an_admin_and_one_of_numbers_alone_have_no_history(clien
     assert "Records of shop.order are not shown" in refusal(client, order.pk)
 
 
-def test_a_lost_right_ends_it_at_once(client, staff, order, log):
-    log(fields("Number"))
-    assert changes(client, order)
-
-    staff.user_permissions.clear()
-
-    arguments = {"model": "shop.order", "pk": order.pk}
-    assert client.failure("tools/call", name="get_history", arguments=arguments) == UNKNOWN
-
-
 @pytest.mark.parametrize(
     ("permissions", "options", "level"),
     [

@@ -69,29 +69,3 @@ def test_labels_are_said_where_names_do_not_say_them(monkeypatch):
     ):
         monkeypatch.setattr(Order._meta.get_field("status"), "choices", choices)
         assert field(of(Order), "status")["choices"] == described
-
-
-def test_what_can_be_set_is_said_where_the_field_does_not_say_it():
-    number = {"title": "Number", "description": "As printed", "type": "string"}
-    status = {"type": "string", "oneOf": [{"const": value} for value in ("new", "paid", "void")]}
-    zone = {"title": "Zone", "type": "string"}
-    values = {
-        "type": "object",
-        "properties": {"number": number, "status": status, "zone": zone},
-        "required": ["number"],
-        "additionalProperties": False,
-    }
-    others = {"update_record": {"values": "As for create_record."}, "delete_record": True}
-    writing = {"create_record": {"values": values}, **others}
-
-    found = describe(caller(), REGISTRY.exposures[Order], writing=writing)["writing"]
-
-    assert found == {
-        "create_record": {
-            "values": {
-                "properties": {"number": {"type": "string"}, "status": {}, "zone": zone},
-                "required": ["number"],
-            }
-        },
-        **others,
-    }
