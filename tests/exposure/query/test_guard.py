@@ -62,9 +62,7 @@ def plain(rows):
 
 
 EVIL = {
-    "hidden filter": lambda r: r.filter(api_token__startswith="a"),
     "hidden filter or": lambda r: r.filter(Q(number="A") | Q(api_token="x")),
-    "hidden filter negated": lambda r: r.exclude(api_token="x"),
     "attname of undeclared key": lambda r: r.filter(owner_id=1),
     "undeclared relation": lambda r: r.filter(owner=1),
     "related undeclared isnull": lambda r: r.filter(customer__account_manager__isnull=True),
@@ -91,7 +89,6 @@ EVIL = {
     "array": lambda r: r.filter(number=Func(F("api_token"), **guard.ARRAY)),
     "length": lambda r: r.annotate(x=Length("api_token")).filter(x__gt=1).values("number"),
     "coalesce": lambda r: r.order_by(Coalesce("number", "api_token")).values("number"),
-    "order hidden": lambda r: r.order_by("api_token").values("number"),
     "order nulls": lambda r: r.order_by(F("margin").desc(nulls_last=True)).values("number"),
     "order by Meta.ordering": lambda r: r.order_by("owner").values("number"),
     "order by filter-only": lambda r: r.order_by("customer__country").values("number"),
@@ -99,7 +96,6 @@ EVIL = {
     "whole instances": lambda r: r.order_by("number"),
     "only": lambda r: r.order_by("number").only("api_token"),
     "defer": lambda r: r.order_by("number").defer("number"),
-    "values hidden": lambda r: r.order_by("number").values("api_token"),
     "values filter-only": lambda r: r.order_by("number").values("customer__country"),
     "values json key": lambda r: r.order_by("number").values("payload__password"),
     "select_related": lambda r: r.order_by("number").select_related("owner"),
@@ -107,7 +103,6 @@ EVIL = {
     "annotate count": lambda r: r.order_by().annotate(x=Count("lines__cost")).values("x"),
     "alias": lambda r: plain(r.alias(x=F("api_token")).filter(x="a")),
     "aggregate": lambda r: r.values("status").annotate(x=Max("api_token")).values("x").order_by(),
-    "group hidden": lambda r: r.values("api_token").annotate(x=Count("*")).order_by(),
     "group shown": lambda r: r.values("number").annotate(x=Count("*")).order_by(),
     "bucket": lambda r: r.order_by().annotate(b=TruncMonth("placed_at")).values("b"),
     "having": lambda r: r.values("status").annotate(x=Max("number")).filter(x="a").order_by(),
@@ -253,7 +248,6 @@ def by_status(rows):
 
 
 EVIL_GROUPS = {
-    "group hidden": lambda r: r.values(_g0=F("api_token")).annotate(n=Count("*")),
     "group related": lambda r: r.values(_g0=F("owner__username")).annotate(n=Count("*")),
     "group what is filtered": lambda r: r.values(_g0=F("tags__slug")).annotate(n=Count("*")),
     "group transformed": lambda r: r.values(_g0=Length("number")).annotate(n=Count("*")),
@@ -263,7 +257,6 @@ EVIL_GROUPS = {
         n=Count("*")
     ),
     "every column": lambda r: r.annotate(n=Count("*")).values("n"),
-    "sum hidden": lambda r: by_status(r).annotate(x=Sum("margin")),
     "sum multiplied": lambda r: by_status(r).annotate(x=Sum("lines__amount")),
     "average hidden": lambda r: by_status(r).annotate(x=Avg("customer__credit_rating")),
     "min hidden": lambda r: by_status(r).annotate(x=Min("api_token")),
