@@ -197,7 +197,7 @@ def test_a_database_that_cannot_tell_the_months_of_the_site_is_told(
     assert ids(check_time_zones(databases=databases)) == expected
 
 
-@pytest.mark.parametrize("alias", ["defualt", "broken"])
+@pytest.mark.parametrize("alias", ["defualt", "", "broken"])
 def test_a_cache_that_cannot_be_had_is_an_error_and_no_crash(settings, alias):
     settings.CACHES = {**settings.CACHES, "broken": {"BACKEND": "tests.nowhere.Cache"}}
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "SESSION_CACHE": alias}

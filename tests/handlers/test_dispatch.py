@@ -124,17 +124,8 @@ def test_the_handshake_tells_who_the_server_is_and_what_it_can(any_revision, rev
     assert any_revision.request("ping") == {}
 
 
-def test_discovery_names_the_revisions_and_the_server(client, configure):
-    configure(INSTRUCTIONS="Start with list_models.")
-
-    found = client.discover()
-
-    assert found["supportedVersions"] == ["2026-07-28"]
-    assert found["instructions"] == "Start with list_models."
-
-
 @pytest.mark.parametrize("name", ["Shop", "S" * 10_000], ids=["short", "long"])
-def test_a_site_that_writes_no_instructions_has_some_for_all_that_say_how_to_start(
+def test_a_site_has_its_own_instructions_or_some_for_all_that_say_how_to_start(
     settings, make_user, name
 ):
     settings.MCP_DJANGO = {"NAME": name}
@@ -149,5 +140,7 @@ def test_a_site_that_writes_no_instructions_has_some_for_all_that_say_how_to_sta
     assert "A page is a table" in said
     assert said.endswith("Errors say what to do next.")
     assert len(said) <= 600
+    settings.MCP_DJANGO = {"INSTRUCTIONS": "Start with list_models."}
+    assert boss.discover()["instructions"] == "Start with list_models."
     # A model may be hidden from who reads this.
     assert not [model for model in apps.get_models() if model._meta.label_lower in said]

@@ -127,15 +127,6 @@ def test_params_say_what_they_name_and_nothing_else(method, params, read):
     assert len(set(LOG_LEVELS)) == 8
 
 
-def test_the_wishes_of_one_subscription_are_not_those_of_the_next():
-    first = parse_params("subscriptions/listen", wishing()).notifications
-    first.resourceSubscriptions.append("a")
-
-    second = parse_params("subscriptions/listen", wishing()).notifications
-
-    assert second.resourceSubscriptions == []
-
-
 @given(
     st.sampled_from(sorted(METHODS)),
     st.dictionaries(

@@ -24,7 +24,6 @@ from tests.oracle import SUBSCRIBED, assert_valid_message
 from tests.spec import requirement
 
 SUBSCRIPTION = "io.modelcontextprotocol/subscriptionId"
-ACKNOWLEDGED = "notifications/subscriptions/acknowledged"
 URI = "django://objects/shop.order/1"
 
 

@@ -119,12 +119,6 @@ def test_an_error_says_where_and_what_there_is():
 # Resources
 
 
-def test_a_resource_splits_the_text():
-    pieces = rendered("Look at {% resource 'django://objects/shop.order' order.number %} now")
-
-    assert pieces == ["Look at ", Embedded("django://objects/shop.order/A7"), " now"]
-
-
 @pytest.mark.parametrize(
     ("source", "expected"),
     [

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from mcp_django.auth import authenticate as authentication
 from mcp_django.auth.throttles import failures
-from mcp_django.protocol.revisions import LATEST_LEGACY, Era
+from mcp_django.protocol.revisions import Era
 from mcp_django.testing import ProtocolFailure
 from mcp_django.transports.http.middleware import CALLER
 from mcp_django.transports.http.wsgi import mcp_view
@@ -20,7 +20,7 @@ from tests.clients import CheckedClient, WSGIClient
 from tests.settings import MIDDLEWARE
 from tests.spec import requirement
 from tests.transports.middlewares import owner, seen
-from tests.transports.wire import PING, hello
+from tests.transports.wire import PING
 
 pytestmark = pytest.mark.django_db
 
@@ -60,22 +60,25 @@ def test_every_revision_is_served_without_what_needs_a_session_or_a_stream(clien
         assert (raised.value.code, raised.value.status) == (-32601, status)
 
 
+SESSION = {"Mcp-Session-Id": "x" * 43}
 NOTICE = b'{"jsonrpc":"2.0","method":"notifications/initialized"}'
 
 
 @pytest.mark.parametrize(
-    ("body", "status", "answer"),
+    ("body", "headers", "status", "answer"),
     [
-        (NOTICE, 202, b""),
-        (PING.ljust(100), 200, b'{"jsonrpc":"2.0","id":7,"result":{}}'),
-        (b"[" + PING + b"]", 200, b'[{"jsonrpc":"2.0","id":7,"result":{}}]'),
+        (NOTICE, {}, 202, b""),
+        # Of exactly the limit.
+        (PING.ljust(100), {}, 200, b'{"jsonrpc":"2.0","id":7,"result":{}}'),
+        (b"[" + PING + b"]", {}, 200, b'[{"jsonrpc":"2.0","id":7,"result":{}}]'),
+        # The id of a session means nothing.
+        (PING, SESSION, 200, b'{"jsonrpc":"2.0","id":7,"result":{}}'),
     ],
-    ids=["notification", "of exactly the limit", "batch"],
 )
-def test_what_is_posted_is_answered_as_json_says(client, configure, body, status, answer):
+def test_what_is_posted_is_answered_as_json_says(client, configure, body, headers, status, answer):
     configure(MAX_BODY=100)
 
-    posted = client.post(body)
+    posted = client.post(body, headers=headers)
 
     assert (posted.status, posted.body) == (status, answer)
     assert ("content-type" in posted.headers) is bool(answer)
@@ -106,7 +109,7 @@ REFUSED = [
 #: Sessions of the other endpoint: tests/transports/test_session_ids.py.
 WITHOUT_SESSIONS = [
     *((verb, PING, {}, 405, POST_ONLY) for verb in ("PUT", "GET", "DELETE")),
-    ("GET", PING, {"Mcp-Session-Id": "x" * 43}, 405, POST_ONLY),
+    *((verb, PING, SESSION, 405, POST_ONLY) for verb in ("GET", "DELETE")),
 ]
 CASES = [
     (kind, *case, case in STRANGERS)
@@ -171,20 +174,6 @@ def test_a_body_that_is_too_long_stops_or_has_no_credential_is_refused_quietly(
 
 
 # No sessions and no streams
-
-
-@pytest.mark.parametrize("is_real", [True, False])
-def test_the_id_of_a_session_means_nothing(client, is_real):
-    asgi = CheckedClient(token=client.token, revision=LATEST_LEGACY)
-    begun = asgi.post(asgi.message("initialize", hello(LATEST_LEGACY))).headers["mcp-session-id"]
-    client = WSGIClient(token=client.token, revision=LATEST_LEGACY)
-    headers = {"Mcp-Session-Id": begun if is_real else "x"}
-
-    answer = client.post(client.message("ping"), headers=headers)
-    ended = client.http("DELETE", headers=headers)
-
-    assert (answer.status, answer.messages[0]["result"]) == (200, {})
-    assert ended.status == 405
 
 
 # Browsers
