@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import pkgutil
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -14,7 +13,7 @@ import pytest
 
 import mcp_django
 import mcp_django.protocol
-from tests.waiting import LONG_PATIENCE
+from tests.children import finished
 
 PACKAGE = Path(mcp_django.__file__).parent
 PROTOCOL = sorted(
@@ -32,14 +31,8 @@ print(*sorted(sys.modules.keys() & {"django", "channels", "asgiref"}))
 
 def imported_by(*modules):
     """Which of Django, channels and asgiref a fresh interpreter has loaded after these imports."""
-    done = subprocess.run(
-        [sys.executable, "-c", CODE, *modules],
-        cwd=PACKAGE.parent,
-        capture_output=True,
-        text=True,
-        check=True,
-        timeout=LONG_PATIENCE,
-    )
+    done = finished("-c", CODE, *modules)
+    assert done.returncode == 0, done.stderr
     return done.stdout.split()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from threading import Event
 
 import pytest
-from django.db import connections
+from django.db import Error, connections
 
 from mcp_django.audit.records import Writer
 from mcp_django.connections import refresh_connections, release_connections
@@ -46,10 +46,12 @@ class Connection:
 
     def __init__(self, *, works):
         self.works = works
-        self.is_closed = False
+        self.is_closed = self.is_looked_at = False
 
     def close_if_unusable_or_obsolete(self):
-        """It is neither old nor known to have failed."""
+        """It is neither old nor known to have failed, and cannot be closed."""
+        self.is_looked_at = True
+        raise Error("gone")
 
     def is_usable(self):
         return self.works
@@ -70,6 +72,9 @@ def test_only_connections_that_do_not_work_are_closed_after_a_quiet_spell(monkey
 
     assert not was_closed_at_once
     assert (lost.is_closed, whole.is_closed) == (True, False)
+    # One that cannot be closed does not hold up the others.
+    assert lost.is_looked_at
+    assert whole.is_looked_at
 
 
 @pytest.mark.usefixtures("pool")

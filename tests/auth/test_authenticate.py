@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import logging
-import subprocess
-import sys
 from datetime import timedelta
 
 import pytest
@@ -28,6 +26,7 @@ from mcp_django.exposure.generation import CacheVersion, cache_version
 from mcp_django.models import PersonalToken
 from mcp_django.principal import Principal
 from mcp_django.protocol.headers import Headers
+from tests.children import finished
 
 VIEW_GROUP = "auth.view_group"
 
@@ -304,9 +303,7 @@ print(sorted(late & set(sys.modules)))
 
 @pytest.mark.thorough
 def test_settings_may_import_every_authenticator():
-    done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", PROBE], capture_output=True, text=True, check=False
-    )
+    done = finished("-W", "error", "-c", PROBE)
 
     assert (done.stdout, done.stderr) == ("[]\n", "")
 

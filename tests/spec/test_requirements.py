@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import fields
 from pathlib import Path
@@ -19,12 +17,12 @@ from mcp_types.methods import (
 
 from mcp_django.protocol.methods import METHODS
 from mcp_django.protocol.revisions import Era, Features, Revision
+from tests.children import finished
 from tests.spec.requirements import BY_ID, REQUIREMENTS, Missing, Requirement
-from tests.waiting import LONG_PATIENCE
 
 TESTS = Path(__file__).parent.parent
 #: Nothing is run, so no assertion needs to be rewritten.
-COLLECT = (sys.executable, "-m", "pytest", "--collect-only", "-q", "--assert=plain")
+COLLECT = ("-m", "pytest", "--collect-only", "-q", "--assert=plain")
 COLLECT += ("-p", "tests.spec.plugin")
 #: The last number of the list that the manifest was made from.
 LAST = 232
@@ -71,14 +69,7 @@ def shown(tmp_path_factory):
     """The requirements of each test that is collected, of all files that have any."""
     story = tmp_path_factory.mktemp("spec") / "story.json"
     files = [path for path in TESTS.rglob("test_*.py") if "@requirement(" in path.read_text()]
-    done = subprocess.run(
-        [*COLLECT, "--story", story, *files],
-        cwd=TESTS.parent,
-        check=False,
-        capture_output=True,
-        text=True,
-        timeout=LONG_PATIENCE,
-    )
+    done = finished(*COLLECT, "--story", story, *files)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     return json.loads(story.read_text())["shown"]
 

@@ -3,9 +3,6 @@ from __future__ import annotations
 import pytest
 from django.test import TestCase
 
-import mcp_django as mcp
-from mcp_django.exposure.registry import registry
-
 
 @pytest.fixture
 def committed():
@@ -23,18 +20,3 @@ def announced(heard, committed):
         return heard
 
     return announce
-
-
-@pytest.fixture
-def expose():
-    """Register models until the test ends."""
-    added = []
-
-    def add(model, fields, **options):
-        options = {name: value.split() for name, value in options.items()}
-        mcp.register(model, fields=fields.split(), **options)
-        added.append(model)
-
-    yield add
-    for model in added:
-        registry.unregister(model)

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 
 import pytest
 
-from tests.waiting import LONG_PATIENCE
+from tests.children import finished
 
 pytestmark = [pytest.mark.live, pytest.mark.thorough]
 
@@ -60,18 +58,9 @@ Memo(pk=40, text="x", code="last").save()
 
 def told(code, database):
     """What the outbox of a process that runs this code says of records, in any order."""
-    done = subprocess.run(
-        [sys.executable, "-c", BEGIN + code],
-        env={
-            **os.environ,
-            "MCP_TEST_FILE": str(database),
-            "DJANGO_SETTINGS_MODULE": "tests.audit.process_settings",
-        },
-        capture_output=True,
-        text=True,
-        timeout=LONG_PATIENCE,
-        check=False,
-    )
+    settings = "tests.audit.process_settings"
+    variables = {"MCP_TEST_FILE": str(database), "DJANGO_SETTINGS_MODULE": settings}
+    done = finished("-c", BEGIN + code, **variables)
     assert done.returncode == 0, done.stderr
     return sorted(line for line in done.stdout.splitlines() if "://" in line)
 

@@ -115,7 +115,7 @@ def test_of_what_nobody_exposes_or_sends_no_signal_nothing_is_told(
 
 
 def test_a_generated_column_changes_with_what_it_is_made_of(announced, expose, nasty_order):
-    expose(nasty.Order, "number double")
+    expose(nasty.Order, fields=["number", "double"])
 
     assert f"{NASTY}order" in announced(lambda: nasty_order.save(update_fields=["quantity"])).seen
 
@@ -129,7 +129,7 @@ def test_a_child_is_a_record_of_its_parents_and_of_their_proxies(
     heard, announced, committed, expose
 ):
     for model in (nasty.Order, nasty.RushOrder, nasty.PaidOrder):
-        expose(model, "number")
+        expose(model, fields=["number"])
     boss = nasty.Person.objects.create(username="boss")
 
     with committed():
@@ -142,7 +142,7 @@ def test_a_child_is_a_record_of_its_parents_and_of_their_proxies(
 
 
 def test_a_parent_that_is_saved_changes_its_child(announced, expose):
-    expose(nasty.RushOrder, "number courier")
+    expose(nasty.RushOrder, fields=["number", "courier"])
     boss = nasty.Person.objects.create(username="boss")
     rush = nasty.RushOrder.objects.create(owner=boss, number="R", courier="zed")
 
@@ -188,8 +188,8 @@ def new_customer(order):
 def test_a_related_record_changes_the_collection_by_what_paths_look_at(
     heard, announced, committed, expose, nasty_order, make, field, is_heard
 ):
-    paths = "number customer__country lines__sku notes__text tags__slug"
-    expose(nasty.Order, "number", filter_fields=paths)
+    paths = ["number", "customer__country", "lines__sku", "notes__text", "tags__slug"]
+    expose(nasty.Order, fields=["number"], filter_fields=paths)
     with committed():
         row = make(nasty_order)
     assert heard.changes == {Change(topic=f"{NASTY}order", model=row._meta.label_lower)}
@@ -202,8 +202,8 @@ def test_a_related_record_changes_the_collection_by_what_paths_look_at(
 def test_the_label_of_a_related_record_counts_where_records_show_it(
     announced, expose, nasty_order
 ):
-    expose(nasty.Order, "number customer")
-    expose(nasty.Customer, "country", label_fields="name")
+    expose(nasty.Order, fields=["number", "customer"])
+    expose(nasty.Customer, fields=["country"], label_fields=["name"])
     customer = nasty.Customer.objects.create(
         name="A", tenant=nasty.Tenant.objects.create(name="t")
     )
@@ -216,10 +216,10 @@ def test_the_label_of_a_related_record_counts_where_records_show_it(
 
 @pytest.fixture
 def tagged(expose, nasty_order):
-    expose(nasty.Order, "number", filter_fields="tags__slug watchers__username")
-    expose(nasty.Person, "username", filter_fields="watched__number")
-    expose(nasty.Tag, "slug")
-    expose(nasty.Watch, "person")
+    expose(nasty.Order, fields=["number"], filter_fields=["tags__slug", "watchers__username"])
+    expose(nasty.Person, fields=["username"], filter_fields=["watched__number"])
+    expose(nasty.Tag, fields=["slug"])
+    expose(nasty.Watch, fields=["person"])
     return nasty_order
 
 
@@ -395,8 +395,8 @@ def test_without_anybody_to_tell_a_save_asks_nothing(django_assert_num_queries):
 def test_an_exposure_that_cannot_be_used_takes_nothing_from_the_others(
     announced, expose, nasty_order
 ):
-    expose(nasty.Seat, "hall nothing")
-    expose(nasty.Order, "number")
+    expose(nasty.Seat, fields=["hall", "nothing"])
+    expose(nasty.Order, fields=["number"])
 
     assert f"{NASTY}order" in announced(nasty_order.save).topics
 
@@ -499,9 +499,9 @@ def test_a_queryset_is_announced_by_the_keys_that_it_has_now(heard, committed, r
 
 
 def test_composite_keys_and_children_are_named_whole(heard, committed, expose):
-    expose(nasty.Seat, "hall number")
-    expose(nasty.RushOrder, "number")
-    expose(nasty.Order, "number")
+    expose(nasty.Seat, fields=["hall", "number"])
+    expose(nasty.RushOrder, fields=["number"])
+    expose(nasty.Order, fields=["number"])
     nasty.Seat.objects.create(hall=1, number=2)
     rush = nasty.RushOrder.objects.create(
         owner=nasty.Person.objects.create(username="x"), number="R", courier="z"

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-import subprocess
-import sys
 import threading
 import time
 from contextvars import ContextVar
@@ -11,11 +9,11 @@ from functools import partial
 from threading import Event
 
 import pytest
-from django.db import Error, connection, connections
+from django.db import connection, connections
 from django.utils import timezone, translation
 
 from mcp_django.auth.authenticate import ADDRESS
-from mcp_django.connections import KEPT, close_old_connections
+from mcp_django.connections import KEPT
 from mcp_django.exceptions import Busy
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.jsonrpc import Notification, Request
@@ -23,7 +21,8 @@ from mcp_django.protocol.negotiation import Envelope
 from mcp_django.protocol.revisions import LATEST_LEGACY
 from mcp_django.transports.calls.lanes import Lanes, OutOfTime, ThreadLane, lane_of
 from mcp_django.transports.exchanges import Call, Exchange
-from tests.waiting import LONG_PATIENCE, PATIENCE
+from tests.children import finished
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.database]
 
@@ -333,24 +332,6 @@ async def test_a_thread_keeps_its_connection_without_a_transaction_and_takes_non
     assert await done(start(lane, lambda: connection.get_autocommit()))
 
 
-async def test_a_connection_that_cannot_be_closed_does_not_hold_up_the_others(monkeypatch):
-    closed = []
-
-    class Connection:
-        connection = None
-
-        def close_if_unusable_or_obsolete(self):
-            closed.append(self)
-            if len(closed) == 1:
-                raise Error("gone")
-
-    monkeypatch.setattr(connections, "all", lambda **options: [Connection(), Connection()])
-
-    close_old_connections()
-
-    assert len(closed) == 2
-
-
 # The lanes of this process, and which of them answers what
 
 
@@ -395,15 +376,8 @@ os._exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 @pytest.mark.thorough
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="The system cannot fork.")
 async def test_a_forked_child_has_threads_of_its_own():
-    ended = await asyncio.to_thread(
-        subprocess.run,
-        [sys.executable, "-W", "ignore", "-c", AFTER_A_FORK],
-        env={**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
-        capture_output=True,
-        text=True,
-        timeout=LONG_PATIENCE,
-        check=False,
-    )
+    command = ("-W", "ignore", "-c", AFTER_A_FORK)
+    ended = await asyncio.to_thread(finished, *command, DJANGO_SETTINGS_MODULE="tests.settings")
 
     assert (ended.stdout, ended.stderr, ended.returncode) == ("ran\nran\n", "", 0)
 

@@ -111,14 +111,11 @@ async def test_a_stream_is_not_closed_where_the_client_could_not_come_back(party
 # Who may
 
 
-@pytest.mark.parametrize(
-    "event_id",
-    ["", "1", "x.1", "a" * 20, f"{'a' * 20}.-1", f"{'a' * 20}.01", f"{'a' * 20}.9" + "9" * 30],
-)
-async def test_an_id_that_is_none_is_refused(party, event_id):
+async def test_an_id_that_is_none_is_refused(party):
+    """Which they are: tests/protocol/test_sse.py."""
     session = await party(NEWEST)
 
-    assert (await session.get(event_id)).status == 400
+    assert [(await session.get(event_id)).status for event_id in ("", "x.1")] == [400] * 2
 
 
 @pytest.mark.parametrize("what", ["connection", "session", "call"])

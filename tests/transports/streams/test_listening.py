@@ -104,19 +104,10 @@ async def test_the_acknowledgment_names_what_is_honoured_and_not_what_is_not_the
     assert "mcp-session-id" not in stream.headers
 
 
-@pytest.mark.parametrize(
-    "wishes",
-    [
-        None,
-        [],
-        {"resourceSubscriptions": "django://site"},
-        {"resourceSubscriptions": [1]},
-        {"toolsListChanged": "yes"},
-        {"resourceSubscriptions": [f"django://objects/shop.order/{n}" for n in range(300)]},
-    ],
-)
-async def test_wishes_that_are_none_are_refused_before_any_stream(client, wishes):
-    params = {} if wishes is None else {"notifications": wishes}
+@pytest.mark.parametrize("uris", [[1], [f"{COLLECTION}/{n}" for n in range(300)]], ids=len)
+async def test_wishes_that_are_none_are_refused_before_any_stream(client, uris):
+    """Which they are: tests/protocol/test_methods.py."""
+    params = {"notifications": {"resourceSubscriptions": uris}}
 
     answer = await Connection.asking(client, "subscriptions/listen", params).whole()
 
