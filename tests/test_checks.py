@@ -27,23 +27,24 @@ def ids():
     return [message.id.removeprefix("mcp_django.") for message in ours()]
 
 
+@pytest.fixture(autouse=True)
+def registry(monkeypatch, configure):
+    """What the checks look at: nothing is exposed on a site with good settings."""
+    configure(**GOOD)
+    registry = Registry()
+    monkeypatch.setattr(registry, "_candidates", {})
+    monkeypatch.setattr(checks, "registry", registry)
+    return registry
+
+
 @pytest.fixture
-def configure(settings):
-    def apply(**given):
-        settings.MCP_DJANGO = {**GOOD, **given}
-
-    return apply
-
-
-@pytest.fixture
-def expose(monkeypatch):
-    """A registry with this exposure and nothing else."""
+def expose(registry, monkeypatch):
+    """This exposure and nothing else."""
 
     def apply(bases=(ModelExposure,), **attributes):
-        found = Registry()
-        found.register(Group, type("GroupExposure", bases, attributes))
-        monkeypatch.setattr(found, "_candidates", {Group: found._classes[Group](Group)})
-        monkeypatch.setattr(checks, "registry", found)
+        exposure = type("GroupExposure", bases, attributes)
+        registry.register(Group, exposure)
+        monkeypatch.setattr(registry, "_candidates", {Group: exposure(Group)})
 
     return apply
 
@@ -55,13 +56,6 @@ def no_admin(monkeypatch):
     monkeypatch.setattr(
         apps, "is_installed", lambda name: name != "django.contrib.admin" and installed(name)
     )
-
-
-@pytest.fixture(autouse=True)
-def nothing_exposed(monkeypatch):
-    found = Registry()
-    monkeypatch.setattr(found, "_candidates", {})
-    monkeypatch.setattr(checks, "registry", found)
 
 
 # Settings
@@ -170,12 +164,9 @@ def test_an_address_is_required_for_deployment_only(configure, deploy, expected)
         ({"computed": ["natural_key"]}, False, "computed: there is no ModelAdmin of the model."),
     ],
 )
-def test_a_name_that_leads_nowhere_is_an_error(
-    configure, expose, request, attributes, has_admin, words
-):
+def test_a_name_that_leads_nowhere_is_an_error(expose, request, attributes, has_admin, words):
     if not has_admin:
         request.getfixturevalue("no_admin")
-    configure()
     expose(**{"fields": ["name"], **attributes})
 
     [message] = ours()
@@ -185,12 +176,11 @@ def test_a_name_that_leads_nowhere_is_an_error(
 
 
 @pytest.mark.parametrize(("name", "count"), [("say_hello", 0), ("Say Hello!", 1), ("pay", 0)])
-def test_a_name_that_no_tool_can_have_is_an_error(configure, expose, monkeypatch, name, count):
+def test_a_name_that_no_tool_can_have_is_an_error(expose, monkeypatch, name, count):
     def shout(modeladmin, request, queryset):
         """Shout."""
 
     shout.mcp_name = name
-    configure()
     expose(fields=["name"], actions=["shout"])
     monkeypatch.setattr(admin.site._registry[Group], "actions", [shout])
 
@@ -213,8 +203,7 @@ class Moody(admin.ModelAdmin):  # type: ignore[type-arg]  # no subscript at run 
 
 
 @pytest.mark.parametrize("attributes", [{"actions": ["shout"]}, {"computed": ["member_count"]}])
-def test_what_depends_on_the_request_is_not_judged(configure, expose, monkeypatch, attributes):
-    configure()
+def test_what_depends_on_the_request_is_not_judged(expose, monkeypatch, attributes):
     expose(fields=["name"], **attributes)
     monkeypatch.setitem(admin.site._registry, Group, Moody(Group, admin.site))
 
@@ -232,9 +221,8 @@ def test_what_depends_on_the_request_is_not_judged(configure, expose, monkeypatc
     ],
 )
 def test_a_text_in_place_of_a_list_is_one_error_that_says_what_to_write(
-    configure, expose, monkeypatch, attribute, text, hint
+    expose, monkeypatch, attribute, text, hint
 ):
-    configure()
     if attribute == "mcp_fields":
         monkeypatch.setattr(admin.site._registry[Group], attribute, text, raising=False)
         expose(fields=["name"])
@@ -267,16 +255,13 @@ def test_an_application_without_the_app_says_what_is_missing(settings):
     ],
 )
 def test_a_permission_that_no_model_has_is_told_with_the_one_that_was_meant(
-    configure, monkeypatch, permission, hint
+    registry, permission, hint
 ):
     def close_books() -> str:
         """Close the books."""
         return ""
 
-    configure()
-    offered = Registry()
-    offered.add_tool(tool_of(close_books, read_only=True, permission=permission))
-    monkeypatch.setattr(checks, "registry", offered)
+    registry.add_tool(tool_of(close_books, read_only=True, permission=permission))
 
     assert [message.hint for message in ours()] == ([f'permission="{hint}"'] if hint else [])
 
@@ -303,8 +288,7 @@ def shout_of(group):
         (5, "5 is neither a name nor a callable."),
     ],
 )
-def test_what_cannot_be_a_computed_column_is_an_error(configure, expose, column, problem):
-    configure()
+def test_what_cannot_be_a_computed_column_is_an_error(expose, column, problem):
     expose(fields=["name"], computed=[column])
 
     messages = ours()
@@ -339,9 +323,8 @@ def a_method(self, request, obj=None): ...
     ],
 )
 def test_an_attribute_that_was_meant_for_an_exposure_is_named_with_what_to_write(
-    configure, expose, name, value, meant
+    expose, name, value, meant
 ):
-    configure()
     expose(fields=["name"], **{name: value})
 
     [message] = ours()
@@ -377,24 +360,20 @@ OWN = {
 }
 
 
-def test_what_a_site_adds_to_an_exposure_for_itself_is_its_own_business(configure, expose):
-    configure()
+def test_what_a_site_adds_to_an_exposure_for_itself_is_its_own_business(expose):
     expose((Both, ModelExposure), fields=["name"], **OWN)
 
     assert ours() == []
 
 
-def test_a_misspelt_attribute_of_a_base_class_is_one_warning(configure, monkeypatch):
+def test_a_misspelt_attribute_of_a_base_class_is_one_warning(registry, monkeypatch):
     class Base(ModelExposure):
         fields = ("id",)
         serach_fields = ("name",)
 
     classes = {model: type(f"{model.__name__}Exposure", (Base,), {}) for model in (Group, User)}
-    found = Registry()
     exposures = {model: exposure(model) for model, exposure in classes.items()}
-    monkeypatch.setattr(found, "_candidates", exposures)
-    monkeypatch.setattr(checks, "registry", found)
-    configure()
+    monkeypatch.setattr(registry, "_candidates", exposures)
 
     [message] = ours()
 
@@ -403,7 +382,7 @@ def test_a_misspelt_attribute_of_a_base_class_is_one_warning(configure, monkeypa
 
 
 def test_declarations_that_cannot_be_resolved_are_one_error_whatever_the_backends(
-    configure, settings, monkeypatch
+    settings, monkeypatch
 ):
     settings.AUTHENTICATION_BACKENDS = ["tests.sites.restricted.ObjectPermissionBackend"]
 
@@ -411,7 +390,6 @@ def test_declarations_that_cannot_be_resolved_are_one_error_whatever_the_backend
         def _resolve(self):
             raise ImproperlyConfigured("GroupExposure lists no fields.")
 
-    configure()
     monkeypatch.setattr(checks, "registry", Broken())
 
     assert [(one.id, one.msg) for one in ours()] == [

@@ -132,27 +132,23 @@ def test_calls_that_work_crash_list_or_are_limited_are_no_failures(client, confi
 
 
 @pytest.mark.parametrize("method", ["tools/list", "tools/call", "server/discover"])
-def test_of_many_refusals_the_first_is_recorded_and_heard_of(client, configure, clock, method):
-    heard = []
-
-    def hear(sender, record, context, **kwargs):
-        # On an event loop this would raise.
-        heard.append((record.outcome, CallRecord.objects.count()))
-
+def test_of_many_refusals_the_first_is_recorded_and_heard_of(
+    client, configure, clock, hear, method
+):
     configure(CALLS_PER_MINUTE=3)
     params = {"name": "echo", "arguments": {"text": "x"}} if method == "tools/call" else {}
     for _ in range(3):
         client.request(method, params)
     CallRecord.objects.all().delete()
-    signals.call_denied.connect(hear)
-    try:
-        statuses = [refused(client, method, **params).status for _ in range(5)]
-        clock.now += 61
-        client.request(method, params)
-    finally:
-        signals.call_denied.disconnect(hear)
+    counts = []
+    # On an event loop this would raise.
+    heard = hear(signals.call_denied, lambda: counts.append(CallRecord.objects.count()))
+    statuses = [refused(client, method, **params).status for _ in range(5)]
+    clock.now += 61
+    client.request(method, params)
 
     assert statuses == [429] * 5
     assert [outcome for _, outcome in outcomes()][:1] == ["limited"]
     assert CallRecord.objects.filter(outcome="limited").count() == 1
-    assert heard == [("limited", 0)]
+    assert [record.outcome for record, _ in heard] == ["limited"]
+    assert counts == [0]

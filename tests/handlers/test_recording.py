@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 
 import msgspec
 import pytest
@@ -31,25 +31,6 @@ SECRET = "mcp_" + "A" * 43 + "000000"
 @pytest.fixture
 def client(staff):
     return CheckedClient(user=staff, record=True)
-
-
-@pytest.fixture
-def hear():
-    """What a signal says, until the test ends."""
-    with ExitStack() as stack:
-
-        def connect(signal, receiver=bool):
-            heard = []
-
-            def keep(sender, record, context, **kwargs):
-                heard.append((record, context))
-                receiver()
-
-            signal.connect(keep, weak=False)
-            stack.callback(signal.disconnect, keep)
-            return heard
-
-        yield connect
 
 
 def only():
