@@ -61,28 +61,33 @@ def no_admin(monkeypatch):
 # Settings
 
 TOKENS = "mcp_django.auth.PersonalTokens"
+PLAIN = "tests.auth.plain_throttles"
 OAUTH_OF_DRF = "oauth2_provider.contrib.rest_framework.OAuth2Authentication"
 
 
 @pytest.mark.parametrize(
-    ("given", "identifier", "hint"),
+    ("given", "identifier", "words"),
     [
         ({}, "", ""),
-        ({"AUTHENTICATORS": [TOKENS, "nowhere.Nothing"]}, "E002", ""),
-        ({"AUTHENTICATORS": [TOKENS, "collections.OrderedDict"]}, "E002", ""),
-        # One takes cookies, and the other has no scopes.
-        (
-            {"AUTHENTICATORS": [DRF("rest_framework.authentication.SessionAuthentication")]},
-            "E002",
-            "",
+        *(
+            ({"AUTHENTICATORS": [TOKENS, entry]}, "E002", words)
+            for entry, words in (
+                ("nowhere.Nothing", "cannot be imported"),
+                (".Nothing", "cannot be imported"),
+                ("mcp_django.auth.Nothing", "cannot be imported"),
+                ("mcp_django.auth.DevUser", "needs arguments"),
+                ("collections.OrderedDict", "is no authenticator"),
+                (object(), "is no authenticator"),
+                (DRF(OAUTH_OF_DRF), ""),
+            )
         ),
-        ({"AUTHENTICATORS": [DRF(OAUTH_OF_DRF)]}, "E002", ""),
         ({"AUTHENTICATORS": [DevUser("alice")]}, "W001", ""),
         ({"AUTHENTICATORS": [DevUser("alice")], "DEBUG": True}, "", ""),
         ({"AUTHENTICATORS": ["mcp_django.auth.Anonymous"]}, "I002", ""),
-        ({"THROTTLES": ["tests.nothing.There"]}, "E010", ""),
-        ({"THROTTLES": ["tests.auth.plain_throttles.NoThrottle"]}, "E010", ""),
-        ({"THROTTLES": ["tests.auth.plain_throttles.OnlyReading"]}, "", ""),
+        ({"THROTTLES": ["tests.nothing.There"]}, "E010", "There' cannot be imported"),
+        ({"THROTTLES": ["nonsense"]}, "E010", "'nonsense' cannot be imported"),
+        ({"THROTTLES": [f"{PLAIN}.NoThrottle"]}, "E010", "NoThrottle' is no throttle"),
+        ({"THROTTLES": [f"{PLAIN}.OnlyReading"]}, "", ""),
         ({"TOOL_TIMEOUT": 1}, "", ""),
         ({"QUERY_THREADS": 2}, "", ""),
         ({"QUERY_THREADS": None}, "", ""),
@@ -92,16 +97,15 @@ OAUTH_OF_DRF = "oauth2_provider.contrib.rest_framework.OAuth2Authentication"
         ({"STAFF_MAY_OPEN": ["shop", "auth.User"]}, "", ""),
         ({"PUBLIC_URL": "http://127.0.0.1:8000"}, "", ""),
         ({"PUBLIC_URL": "https://[::1]:8443"}, "", ""),
-        ({"PUBLIC_URL": "shop.example.com"}, "E004", ""),
-        ({"PUBLIC_URL": "https://"}, "E004", ""),
-        ({"PUBLIC_URL": "https://shop.example.com/"}, "E004", ""),
+        *(
+            ({"PUBLIC_URL": url}, "E004", url)
+            for url in (
+                *("shop.example.com", "https://", "https://[::1", "ftp://shop.example.com"),
+                *(f"https://shop.example.com{more}" for more in ("/", "/mcp", "?x", ":port")),
+                "https://user@shop.example.com",
+            )
+        ),
         ({"PUBLIC_URL": "https://shop.example.com/", "DEBUG": True}, "E004", ""),
-        ({"PUBLIC_URL": "https://shop.example.com/mcp"}, "E004", ""),
-        ({"PUBLIC_URL": "https://shop.example.com?x"}, "E004", ""),
-        ({"PUBLIC_URL": "https://user@shop.example.com"}, "E004", ""),
-        ({"PUBLIC_URL": "https://shop.example.com:port"}, "E004", ""),
-        ({"PUBLIC_URL": "https://[::1"}, "E004", ""),
-        ({"PUBLIC_URL": "ftp://shop.example.com"}, "E004", ""),
         ({"AUTHENTICATORS": []}, "E001", f'"AUTHENTICATORS": ["{TOKENS}"]'),
         ({"NAMES": "x"}, "E003", "Write 'NAME'."),
         ({"XQZ": 1}, "E003", "The keys are: ADMIN_SITES"),
@@ -123,7 +127,7 @@ OAUTH_OF_DRF = "oauth2_provider.contrib.rest_framework.OAuth2Authentication"
     ],
 )
 def test_a_mistake_in_the_settings_has_the_message_of_its_check_and_a_hint(
-    settings, given, identifier, hint
+    settings, given, identifier, words
 ):
     settings.DEBUG = given.get("DEBUG", False)
     settings.MCP_DJANGO = {**GOOD, **given}
@@ -133,7 +137,8 @@ def test_a_mistake_in_the_settings_has_the_message_of_its_check_and_a_hint(
 
     assert ids() == [identifier] * bool(identifier)
     for message in messages:
-        assert hint in message.hint
+        assert message.hint
+        assert words in f"{message.msg} {message.hint}"
 
 
 @pytest.mark.parametrize("given", [None, ["NAME"]], ids=str)

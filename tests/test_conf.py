@@ -7,13 +7,6 @@ import mcp_django
 from mcp_django.conf import Config, get_config
 
 
-def test_settings_are_read_when_they_change(settings):
-    settings.MCP_DJANGO = {"PAGE_SIZE": 7}
-
-    assert get_config().page_size == 7
-    assert get_config().max_page_size == 200
-
-
 def test_an_unknown_key_is_an_error_that_names_it(settings):
     settings.MCP_DJANGO = {"PAGESIZE": 7}
 

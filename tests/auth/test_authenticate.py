@@ -5,7 +5,6 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import User
-from django.core.exceptions import ImproperlyConfigured
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
@@ -20,7 +19,6 @@ from mcp_django.auth.authenticate import (
     cached_principal,
     challenge,
 )
-from mcp_django.auth.authenticators import authenticators
 from mcp_django.exceptions import AuthenticationFailed, NotAuthenticated, TooManyRequests
 from mcp_django.exposure.generation import CacheVersion, cache_version
 from mcp_django.models import PersonalToken
@@ -60,24 +58,6 @@ def test_no_credential_is_told_apart_from_one_that_nobody_knows(present, header)
         authenticate(present(header))
 
     assert type(failed.value) is (NotAuthenticated if header is None else AuthenticationFailed)
-
-
-@pytest.mark.parametrize(
-    ("entry", "sentence"),
-    [
-        ("nowhere.Nothing", "cannot be imported"),
-        (".Nothing", "cannot be imported"),
-        ("mcp_django.auth.Nothing", "cannot be imported"),
-        ("mcp_django.auth.DevUser", "needs arguments"),
-        ("collections.OrderedDict", "is no authenticator"),
-        (object(), "is no authenticator"),
-    ],
-)
-def test_an_entry_that_is_no_authenticator_is_named(settings, entry, sentence):
-    settings.MCP_DJANGO = {"AUTHENTICATORS": [entry]}
-
-    with pytest.raises(ImproperlyConfigured, match=sentence):
-        authenticators()
 
 
 # A user who may not act

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from mcp_django.auth.authenticate import authenticate, cache
 from mcp_django.exceptions import AuthenticationFailed, ServiceUnavailable
 from mcp_django.models import PersonalToken
-from mcp_django.principal import Restriction
 from mcp_django.token_secrets import is_well_formed, new_secret
 from tests.tables import without_table
 
@@ -86,23 +85,6 @@ def test_a_token_that_cannot_be_is_not_made(alice, wrong, sentence):
 
 
 # Presenting one
-
-
-@pytest.mark.django_db
-def test_a_token_speaks_for_its_user_within_its_limits(alice, present):
-    token, secret = PersonalToken.create(
-        user=alice, name="ci", scopes=["mcp:read", "mcp:write"], read_only=True, models=["A.B"]
-    )
-
-    principal = authenticate(present(f"Bearer {secret}"))
-
-    assert principal.user == alice
-    assert principal.scopes == {"mcp:read", "mcp:write"}
-    assert principal.method == "personal_token"
-    assert principal.client == "ci"
-    assert principal.credential_id == str(token.pk)
-    assert principal.restriction == Restriction(read_only=True, models=frozenset({"a.b"}))
-    assert principal.expires_at == principal.ends_at == token.expires_at
 
 
 def end(token):

@@ -5,11 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.contrib.auth.models import AnonymousUser, User
 from django.core.cache import cache
-from django.core.exceptions import ImproperlyConfigured
 from django.test import RequestFactory
 
 from mcp_django.auth import throttles
-from mcp_django.auth.throttles import Windows, client_address, retry_after, throttle_class
+from mcp_django.auth.throttles import Windows, client_address, retry_after
 from mcp_django.models import CallRecord
 from mcp_django.principal import Principal
 from mcp_django.testing import ProtocolFailure
@@ -161,18 +160,3 @@ def test_any_class_with_the_two_methods_will_do_and_stops_nobody_while_its_cache
     configure(THROTTLES=[f"{PLAIN}.Broken"])
     assert client.list_resources()
     assert "Broken cannot count." in caplog.text
-
-
-@pytest.mark.parametrize(
-    ("path", "sentence"),
-    [
-        ("tests.auth.nothing.There", "cannot be imported"),
-        ("nonsense", "cannot be imported"),
-        (f"{PLAIN}.NoThrottle", "is no throttle"),
-    ],
-)
-def test_what_is_no_throttle_is_refused_with_its_name(path, sentence):
-    with pytest.raises(ImproperlyConfigured, match=sentence) as raised:
-        throttle_class(path)
-
-    assert path in str(raised.value)

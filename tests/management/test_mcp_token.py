@@ -48,7 +48,8 @@ def test_a_program_gets_one_json_object(run, alice):
     out, err = run("create", "alice", "--json", "--name", "ci")
 
     made = json.loads(out)
-    assert present(made["token"]).client == "ci"
+    principal = present(made["token"])
+    assert (principal.client, principal.credential_id) == ("ci", str(made["id"]))
     assert made["user"] == "alice"
     assert made["scopes"] == ["mcp:read"]
     assert made["id"] == PersonalToken.objects.get().pk
@@ -65,6 +66,7 @@ def test_every_limit_can_be_asked_for(run, alice):
     assert principal.scopes == {"mcp:read", "mcp:write"}
     assert principal.restriction.read_only
     assert principal.restriction.models == {"auth.user"}
+    assert principal.ends_at == principal.expires_at
     assert timedelta(days=2) < principal.expires_at - timezone.now() <= timedelta(days=3)
 
 

@@ -29,27 +29,11 @@ LAST = 232
 PAGE = re.compile(r"[a-z_-]+(/[a-z_-]+){0,2}")
 #: Things to look at that are no message with a name of its own.
 OTHER = {
-    "a batch",
-    "a client response",
-    "a log record",
-    "a question to the client",
-    "an HTTP body",
-    "an HTTP request",
-    "an HTTP response",
-    "an authorization",
-    "an event stream",
-    "any error",
-    "any list",
-    "any message",
-    "any notification",
-    "any request",
-    "any response",
-    "any result",
-    "capabilities",
-    "HTTP DELETE",
-    "HTTP GET",
-    "stdio",
-}
+    "a batch", "a client response", "a log record", "a question to the client", "an HTTP body",
+    "an HTTP request", "an HTTP response", "an authorization", "an event stream", "any error",
+    "any list", "any message", "any notification", "any request", "any response", "any result",
+    "capabilities", "HTTP DELETE", "HTTP GET", "stdio",
+}  # fmt: skip
 V2511 = "2025-11-25"
 #: The models know no tasks: the older ones were an experiment, the newer ones are an extension.
 TASKS = {
