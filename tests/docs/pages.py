@@ -87,10 +87,10 @@ def sources() -> tuple[str, ...]:
 
 
 def table(page: Path, heading: str) -> list[list[str]]:
-    """The cells of the first table under a heading, without its head."""
+    """The cells of the first table under a heading, or any other line, without its head."""
     text = f"\n{page.read_text()}".partition(f"\n{heading}\n")[2]
     assert text, f"{page.name} has no heading {heading!r}"
     rows = re.search(r"(?:^\|.*\|\n)+", text, re.MULTILINE)
     assert rows, f"{page.name} has no table under {heading!r}"
-    lines = rows[0].splitlines()[2:]
+    lines = re.split(r"^\|[-|]+\|\n", rows[0], maxsplit=1, flags=re.MULTILINE)[1].splitlines()
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]

@@ -44,7 +44,6 @@ from mcp_django.protocol.methods import METHODS
 from mcp_django.templating.library import LIBRARY
 from mcp_django.testing import Client
 from tests.docs.pages import PAGES, ROOT, Block, blocks, name_of, regions, sources, table
-from tests.exposure.function_tools import tool_of
 from tests.services import path_of
 from tests.waiting import LONG_PATIENCE
 
@@ -223,6 +222,7 @@ LISTS = [
         "## Records of calls",
         [one.name for one in CallRecord._meta.fields[1:]],
     ),
+    (TOPICS / "audit.md", "| Outcome | Means |", CallRecord.Outcome.values),
     (
         TOPICS / "audit.md",
         "## Signals",
@@ -268,13 +268,6 @@ def test_a_table_lists_all_that_the_code_has(page, heading, names):
     assert set(column(page, heading, number)) == set(names)
 
 
-def test_every_outcome_of_a_record_is_listed():
-    lines = (TOPICS / "audit.md").read_text().partition("| Outcome | Means |")[2]
-    outcomes = re.findall(r"^\| `(\w+)` \|", lines.partition("\n\n")[0], re.MULTILINE)
-
-    assert sorted(outcomes) == sorted(CallRecord.Outcome.values)
-
-
 def test_every_check_is_listed():
     sources = (path.read_text() for path in (ROOT / "mcp_django").glob("**/checks.py"))
     page = (REFERENCE / "checks.md").read_text()
@@ -309,19 +302,6 @@ def test_every_word_and_app_of_secrets_is_listed():
     assert set(codes(apps)) == SECRET_APPS
 
 
-def test_the_scope_of_each_kind_of_tool_is_told():
-    lines = (TOPICS / "registering.md").read_text().partition("The options decide which scope")[2]
-    told = dict(re.findall(r"^\| `?([\w=]+|says neither)`? \| `(mcp:\w+)` \|$", lines, re.M))
-
-    assert told == {
-        "read_only=True": tool_of(lambda: None, name="a", read_only=True).scope,
-        "destructive=False": tool_of(lambda: None, name="a", destructive=False).scope,
-        "destructive=True": tool_of(lambda: None, name="a", destructive=True).scope,
-        "says neither": tool_of(lambda: None, name="a").scope,
-    }
-    assert set(told.values()) == set(SCOPES)
-
-
 def test_the_page_about_rights_says_how_many_rows_are_checked_for_a_page():
     sentence = f"If none of the next {find.FARTHEST:,} records"
     assert sentence in (TOPICS / "rights.md").read_text()
@@ -343,6 +323,8 @@ def test_every_option_of_a_prompt_is_listed():
     assert options <= {name for cell in told for name in codes(cell)}
 
 
+#: In the order of their scopes.
+KINDS_OF_TOOLS = ("read_only=True", "destructive=False", "destructive=True", "says neither")
 #: What stands in the second column of a table beside the first, and what the code has.
 MAPPINGS = [
     (
@@ -353,7 +335,25 @@ MAPPINGS = [
     (
         TOPICS / "querying.md",
         "## Operators",
-        {kind: list(operators) for kind, operators in OPERATORS.items()},
+        OPERATORS,
+    ),
+    (TOPICS / "querying.md", "| Kind of field | Functions |", MEASURES),
+    (
+        TOPICS / "querying.md",
+        "Dates are grouped by these, as in `placed_at__trunc_month`:",
+        aggregates.PARTS,
+    ),
+    (
+        TOPICS / "querying.md",
+        "Parts of dates and times come between the path and the operator, as in "
+        "`placed_at__year__gte`:",
+        {kind: transforms_of(kind) for kind in ("date", "datetime", "time")},
+    ),
+    # Which options give which scope: tests/exposure/tools/test_functions.py.
+    (
+        TOPICS / "registering.md",
+        "The options decide which scope a [token](tokens.md) needs for the tool:",
+        dict(zip(KINDS_OF_TOOLS, ([scope] for scope in SCOPES), strict=True)),
     ),
     (REFERENCE / "tools.md", "## The generic tools", {name: names_of(name) for name in BUILT_IN}),
 ]
@@ -369,17 +369,7 @@ def test_a_table_says_of_each_what_the_code_has(page, heading, mapping):
         for kind in kinds.split(", ")
     }
 
-    assert told == mapping
-
-
-def test_every_part_of_a_date_is_listed():
-    page = TOPICS / "querying.md"
-    lines = page.read_text().partition("Parts of dates and times")[2]
-    told = dict(re.findall(r"^\| (date|datetime|time) \| (.+) \|$", lines, re.MULTILINE))
-
-    assert {kind: codes(parts) for kind, parts in told.items()} == {
-        kind: list(transforms_of(kind)) for kind in ("date", "datetime", "time")
-    }
+    assert told == {kind: list(names) for kind, names in mapping.items()}
 
 
 def test_every_limit_of_a_query_is_the_true_one():
@@ -400,24 +390,6 @@ def test_every_limit_of_a_query_is_the_true_one():
         "Names in `fields`": selection.MAX_FIELDS,
         "Relations in a path": paths.MAX_HOPS,
         "Seconds that a cursor is valid": pagination.LIFETIME.total_seconds(),
-    }
-
-
-def test_every_argument_and_function_of_an_aggregate_is_listed():
-    page = TOPICS / "querying.md"
-    lines = page.read_text().partition("## Groups and numbers")[2].partition("## Operators")[0]
-    told = dict(re.findall(r"^\| ([a-z, ]+) \| ((?:`\w+` ?)+) \|$", lines, re.MULTILINE))
-
-    assert {
-        kind: codes(names)
-        for kinds, names in told.items()
-        for kind in kinds.split(", ")
-        if kinds.count(", ")
-    } == {kind: list(names) for kind, names in MEASURES.items()}
-    parts = lines.partition("Dates are grouped by these")[2]
-    listed = dict(re.findall(r"^\| (date|datetime) \| (.+) \|$", parts, re.MULTILINE)[:2])
-    assert {kind: codes(names) for kind, names in listed.items()} == {
-        kind: list(names) for kind, names in aggregates.PARTS.items()
     }
 
 
