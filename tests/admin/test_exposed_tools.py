@@ -122,14 +122,20 @@ def test_the_list_is_searched_and_filtered(browser, query, some, others):
     assert not others & found
 
 
-@pytest.mark.parametrize(("name", "on"), [("echo", ""), ("shop_customer_greet", "true")])
-def test_a_tool_or_an_action_is_switched_off_and_on_again(browser, make_user, name, on):
+@pytest.mark.parametrize(
+    ("name", "on"), [("echo", ""), ("find_records", ""), ("shop_customer_greet", "true")]
+)
+def test_a_tool_is_switched_off_and_on_again(browser, make_client, make_user, name, on):
     boss = make_user("boss", is_staff=True, is_superuser=True)
+    # A row of another server decides nothing here.
+    ExposedTool.objects.create(server="second", name=name, enabled=False)
     save(browser, page_of(name), enabled="false")
     off = names_of(boss)
+    refused = make_client().failure("tools/call", name=name, arguments={})
 
     save(browser, page_of(name), enabled=on)
 
+    assert refused == (-32602, f"Unknown tool: {name}")
     assert name not in off
     assert name in names_of(boss)
     assert not decided() or on
@@ -192,13 +198,16 @@ def test_a_forged_form_saves_nothing(browser, wrong):
 # The server
 
 
-def test_instructions_and_read_only_are_decided_for_the_whole_server(browser, editor):
+def test_instructions_and_read_only_are_decided_for_the_whole_server(browser, editor, configure):
+    configure(INSTRUCTIONS="From the settings.")
     ServerSettings.objects.all().delete()
     assert browser.get(SERVERS).url == SERVER
 
     save(browser, SERVER, instructions="Ask twice.", read_only="on")
 
     assert Client(user=editor).discover()["instructions"] == "Ask twice."
+    legacy = Client(user=editor, revision="2025-11-25")
+    assert legacy.initialize()["instructions"] == "Ask twice."
     assert "pay" not in names_of(editor)
     page = browser.get(SERVER).content.decode()
     history = browser.get(re.search(r'href="([^"]+)" class="historylink"', page)[1])

@@ -389,8 +389,11 @@ def test_a_download_can_be_uploaded_elsewhere(browser):
 
 
 def test_an_upload_never_replaces_without_being_told_to(browser, writer, make_user):
-    template = make_prompt("late", "Hi")
-    content = encode({**document_of(template), "title": "New", "messages": [{"text": "Ho"}]})
+    other = make_prompt("late", "There", server="other")
+    template = make_prompt("late", "Hi", title="Late", description="Old")
+    # As Windows begins files.
+    content = b"\xef\xbb\xbf" + encode({"name": "late", "messages": [{"text": "Ho"}]})
+    renamed = encode({**document_of(template), "title": "New"})
 
     refused = post_file(browser, content).content.decode()
     assert "There are prompts of these names already: late. Nothing was changed." in refused
@@ -398,13 +401,19 @@ def test_an_upload_never_replaces_without_being_told_to(browser, writer, make_us
     adder = make_user("adder", "view_prompttemplate", "add_prompttemplate", is_staff=True)
     assert post_file(browser_of(adder), content, replace="on").status_code == 403
     assert template.versions.count() == 1
+    post_file(browser, renamed, replace="on")
+    template.refresh_from_db()
+    assert (template.title, template.versions.count()) == ("New", 1)
     page = post_file(browser, content, replace="on").content.decode()
 
     template.refresh_from_db()
     assert "late: changed" in page
-    assert template.title == "New"
+    assert (template.title, template.description) == ("", "")
+    # What was said before stays, and that of another server.
+    assert [one.messages[0]["text"] for one in template.versions.all()] == ["Ho", "Hi"]
+    assert other.versions.get().messages[0]["text"] == "There"
     assert template.versions.first().created_by == writer
-    assert LogEntry.objects.get().get_change_message() == "Replaced by an upload."
+    assert LogEntry.objects.first().get_change_message() == "Replaced by an upload."
 
 
 @pytest.mark.parametrize(

@@ -4,48 +4,18 @@ import json
 
 import pytest
 
-from mcp_django.exposure.prompts.documents import (
-    LARGEST,
-    BrokenDocuments,
-    carry_out,
-    parse_documents,
-    plan,
-)
+from mcp_django.exposure.prompts.documents import LARGEST, BrokenDocuments, parse_documents, plan
 from mcp_django.models import ExposedModel, PromptTemplate
-from tests.exposure.stored import ORDER, make_prompt
+from tests.exposure.stored import ORDER
 
 HELLO = {"name": "hello", "messages": [{"role": "user", "text": "Hi."}]}
 
 
-def take_over(*documents):
-    # As Windows begins files.
-    encoded = b"\xef\xbb\xbf" + json.dumps(list(documents)).encode()
-    steps = plan(parse_documents(encoded), server="default")
-    carry_out(steps)
-    return [str(one) for one in steps]
-
-
-def refusal(data, *, server="default"):
+def refusal(data):
     encoded = data if isinstance(data, bytes) else json.dumps(data).encode()
     with pytest.raises(BrokenDocuments) as broken:
-        plan(parse_documents(encoded), server=server)
+        plan(parse_documents(encoded), server="default")
     return broken.value.sentences
-
-
-@pytest.mark.django_db
-def test_what_differs_is_replaced_and_the_version_before_stays():
-    template = make_prompt("hello", "Hi.")
-    make_prompt("hello", "There.", server="other")
-
-    assert take_over({**HELLO, "title": "New"}) == ["hello: changed"]
-    assert template.versions.count() == 1
-    assert take_over({**HELLO, "messages": [{"text": "Ho."}]}) == ["hello: changed"]
-
-    template.refresh_from_db()
-    assert template.title == ""
-    assert [one.messages[0]["text"] for one in template.versions.all()] == ["Ho.", "Hi."]
-    # That of the other server stays as well.
-    assert PromptTemplate.objects.filter(name="hello").count() == 2
 
 
 @pytest.mark.django_db

@@ -7,14 +7,11 @@ from django.core.checks import run_checks
 
 import mcp_django as mcp
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.prompts.files import LARGEST, BrokenPrompt, FilePrompt, PromptFiles
 from mcp_django.exposure.registry import registry
-from mcp_django.protocol.content import EmbeddedResource
 from mcp_django.protocol.results import PromptArgument
-from tests.exposure.function_tools import context_of, get, rights_of, said
+from tests.exposure.function_tools import get, rights_of, said
 from tests.exposure.prompts.test_functions import user
-from tests.shop.models import Order
 
 
 @pytest.fixture
@@ -225,35 +222,6 @@ def test_a_prompt_that_says_nothing_or_too_much_is_refused(text, arguments, sent
 )
 def test_who_knows_of_a_file(source, rights, exists):
     assert FilePrompt("brief", source).exists_for(rights) is exists
-
-
-# Resources
-
-LOOKS = """\
-+++
-[[arguments]]
-name = "pk"
-+++
-Look at
-{% resource 'django://objects/shop.order' pk %}
-and tell me.
-"""
-
-
-@pytest.mark.django_db
-def test_a_resource_is_read_with_the_rights_of_the_caller(staff):
-    order = Order.objects.create(number="A1", margin=7)
-    of_site = rights_of(staff)
-    rights = Rights(of_site.request, of_site.principal)
-
-    found = FilePrompt("looks", LOOKS).get(context_of(rights), rights, {"pk": str(order.pk)})
-
-    first, second, third = (message.content for message in found.messages)
-    assert (first.text, third.text) == ("Look at", "and tell me.")
-    assert isinstance(second, EmbeddedResource)
-    assert second.contents.uri == f"django://objects/shop.order/{order.pk}"
-    assert '"A1"' in second.contents.text
-    assert "margin" not in second.contents.text
 
 
 # Broken files

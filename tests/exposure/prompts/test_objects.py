@@ -45,22 +45,6 @@ def printed(record, *names):
     return str(text).split("|")
 
 
-def test_a_record_has_the_paths_that_records_return_and_nothing_else(shop):
-    who = caller()
-    record = get(who, ORDER, shop.a1.pk)
-
-    shown = printed(record, "pk", "number", "total", "customer", "customer.pk", "customer.name")
-    hidden = printed(record, "number", "api_token", "owner.password", "customer.credit_rating",
-                     "customer.tenant.name", "customer.country", "delete", "pk.real",
-                     "customer.account_manager")  # fmt: skip
-
-    assert shown == [str(shop.a1.pk), "A1", "10.00", "Anne", str(shop.anne.pk), "Anne"]
-    assert hidden == ["A1"] + [""] * 8
-    for name in ("api_token", "owner", "Meta", "__class__"):
-        with pytest.raises(KeyError):
-            record.values[name]
-
-
 def test_the_names_that_are_told_are_those_that_records_have(shop):
     exposure = caller().registry.exposures[models.Order]
     record = get(caller(), ORDER, shop.a1.pk)

@@ -357,7 +357,8 @@ def test_an_object_is_completed_and_read_with_the_rights_of_the_caller(client):
         "about",
         "{{ order }}|{{ order.pk }}|{{ order.status }}|{{ order.get_status_display }}|"
         "{{ order.total|floatformat:1 }}|{{ order.placed_at|date:'Y' }}|{{ order.customer }}|"
-        "{{ order.margin }}{{ order.customer.credit_rating }}{{ order.delete }}|"
+        "{{ order.margin }}{{ order.customer.credit_rating }}{{ order.customer.country }}"
+        "{{ order.customer.order_set }}{{ order.delete }}{{ order.pk.real }}|"
         "{% if order.status == 'new' %}new{% endif %}",
         arguments=[{**ORDER, "required": False}, TONE],
     )

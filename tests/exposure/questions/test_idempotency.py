@@ -92,17 +92,7 @@ def test_an_answer_that_was_pruned_at_this_moment_is_asked_for_again():
         answer_of(None, "digest", rights="")
 
 
-# Many at once
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_retry_that_comes_too_early_waits_and_gets_the_answer_of_the_first():
-    for number in range(10):
-        answers = together(lambda _, number=number: create(key=f"k{number}"))
-
-        assert answers[0] == answers[1]
-        assert isinstance(answers[0], dict)
-        assert Author.objects.count() == number + 1
+# Many at once: see tests/writes/test_races.py, too
 
 
 @pytest.mark.django_db(transaction=True)

@@ -9,7 +9,7 @@ from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 
 import mcp_django as mcp
-from mcp_django.models import ExposedModel, ExposedTool, ServerSettings
+from mcp_django.models import ExposedModel, ExposedTool
 from mcp_django.testing import CANCEL, DECLINE, Client
 from tests.asking import TALKATIVE, Talk
 from tests.clients import CheckedClient, call_with_token
@@ -24,21 +24,6 @@ def decide(name, **decided):
 
 def definition(client, name):
     return next((one for one in client.list_tools() if one["name"] == name), None)
-
-
-@pytest.mark.parametrize("name", ["echo", "find_records"])
-def test_a_tool_that_is_switched_off_does_not_exist_until_that_is_taken_back(client, name):
-    row = decide(name, enabled=False)
-
-    _, message = client.failure("tools/call", name=name, arguments={})
-    hidden = definition(client, name)
-    row.delete()
-    # That of another server decides nothing here.
-    ExposedTool.objects.create(server="second", name=name, enabled=False)
-
-    assert message == f"Unknown tool: {name}"
-    assert hidden is None
-    assert definition(client, name) is not None
 
 
 def test_a_tool_for_a_group_exists_for_its_members_only_if_it_would_without(
@@ -64,19 +49,6 @@ def test_annotations_that_would_promise_more_are_refused(annotations):
 
     with pytest.raises(ValidationError, match="stricter"):
         row.full_clean()
-
-
-@pytest.mark.parametrize("revision", ["2025-11-25", "2026-07-28"])
-def test_instructions_of_staff_take_the_place_of_those_of_the_settings(staff, settings, revision):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "INSTRUCTIONS": "From the settings."}
-    client = Client(user=staff, revision=revision)
-    greet = client.discover if revision == "2026-07-28" else client.initialize
-    before = greet()["instructions"]
-
-    ServerSettings.objects.create(instructions="From the admin.")
-
-    assert before == "From the settings."
-    assert greet()["instructions"] == "From the admin."
 
 
 # Tools that staff want to be confirmed
