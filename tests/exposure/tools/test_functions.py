@@ -5,6 +5,7 @@ import functools
 import itertools
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import pytest
 from django.contrib.auth.models import User
 from django.core.exceptions import ImproperlyConfigured, PermissionDenied, ValidationError
@@ -13,14 +14,14 @@ from django.http import Http404, HttpRequest
 from django.utils.translation import gettext_lazy as _
 from django.utils.translation import override
 
-import mcp_django as mcp
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.primitives import PendingCall
 from mcp_django.exposure.registry import Registry
 from mcp_django.exposure.tools.functions import tool
 from mcp_django.principal import ACTION, DELETE, READ, WRITE
 from mcp_django.protocol.results import ToolAnnotations
-from tests.exposure.function_tools import accepts, call, context_of, rights_of, text_of, tool_of
+from tests.exposure.function_tools import accepts, call, rights_of, text_of, tool_of
+from tests.exposure.functions.test_signatures import Line, Period
 from tests.shop.models import Memo
 from tests.spec import requirement
 
@@ -112,6 +113,15 @@ def unresolved(value: int) -> None: ...
 
 
 unresolved.__annotations__["value"] = "Nowhere"
+Broken = msgspec.defstruct("Broken", [("x", "Nowhere")])
+
+
+def no_data(value: Registry) -> None: ...
+def broken_inside(value: Broken) -> None: ...
+def complex_promise() -> complex: ...
+def promised_rows() -> list[User]: ...
+def promised_either() -> Line | Period: ...
+def broken_promise() -> Broken: ...
 
 
 DESCRIBED = {"description": "Something."}
@@ -136,6 +146,12 @@ DESCRIBED = {"description": "Something."}
         (staticmethod(greet), DESCRIBED, "decorates functions"),
         (functools.partial(greet), DESCRIBED, "decorates functions"),
         (unresolved, DESCRIBED, "not inside a function"),
+        (no_data, DESCRIBED, "The argument value of the tool 'no_data' cannot be read from JSON"),
+        (broken_inside, DESCRIBED, "'Nowhere' is not defined"),
+        (complex_promise, DESCRIBED, "What the tool 'complex_promise' returns"),
+        (promised_rows, DESCRIBED, "What the tool 'promised_rows' returns"),
+        (promised_either, DESCRIBED, "What the tool 'promised_either' returns"),
+        (broken_promise, DESCRIBED, "'Nowhere' is not defined"),
         (undocumented, {}, "Give the function a docstring"),
         (greet, {"permission": ""}, "is not a permission"),
         (greet, {"permission": "view_order"}, "is not a permission"),
@@ -245,22 +261,6 @@ def test_a_refusal_of_the_function_is_a_sentence_and_a_bug_passes(error, sentenc
         asyncio.run(_await(call(made).awaitable))
 
     assert str(caught.value) == (sentence or str(error))
-
-
-def test_request_and_context_are_passed_and_are_no_arguments():
-    seen: list[Any] = []
-
-    def look(asked: HttpRequest, ctx: mcp.Context | None = None, n: int = 1) -> None:
-        seen.extend([asked, ctx, n])
-
-    made, rights = tool_of(look), rights_of()
-    context = context_of(rights)
-
-    result: Any = made.call(context, rights, {"n": 2})
-
-    assert text_of(result) == "Done."
-    assert seen == [rights.request, context, 2]
-    assert list(made.definition.input_schema["properties"]) == ["n"]
 
 
 def test_an_async_function_is_bound_first_and_awaited_by_others():

@@ -9,7 +9,8 @@ import msgspec
 import pytest
 from django.conf.urls.i18n import i18n_patterns
 from django.contrib import admin
-from django.urls import get_script_prefix, path, set_script_prefix
+from django.test.utils import override_script_prefix
+from django.urls import path
 from django.utils import translation
 from hypothesis import given
 from hypothesis import strategies as st
@@ -179,14 +180,6 @@ class PagesByLanguage:
     urlpatterns = i18n_patterns(path("admin/", admin.site.urls))
 
 
-@pytest.fixture
-def prefixed():
-    before = get_script_prefix()
-    set_script_prefix("/site/")
-    yield
-    set_script_prefix(before)
-
-
 def test_each_language_has_its_own_address(client, order, settings):
     settings.ROOT_URLCONF = PagesByLanguage
 
@@ -196,10 +189,11 @@ def test_each_language_has_its_own_address(client, order, settings):
             assert found.path == f"/{language}/admin/shop/order/{order.pk}/change/"
 
 
-def test_a_site_below_a_prefix_has_its_own_address(staff, client, order, prefixed):
+def test_a_site_below_a_prefix_has_its_own_address(staff, client, order):
     rights = rights_of(staff)
 
-    found = with_admin_url(rights, rights.model_admin(Order), order.pk, b'{"number":"A1"}')
+    with override_script_prefix("/site/"):
+        found = with_admin_url(rights, rights.model_admin(Order), order.pk, b'{"number":"A1"}')
 
     path_below = urlsplit(msgspec.json.decode(found)["admin_url"]).path
     assert path_below == f"/site/admin/shop/order/{order.pk}/change/"
