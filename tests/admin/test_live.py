@@ -12,7 +12,6 @@ from django.contrib.admin.models import DELETION, LogEntry
 from django.urls import resolve, reverse
 from django.utils import timezone
 
-from mcp_django.exposure.generation import generations
 from mcp_django.models import ServerSettings, UserRestriction
 from mcp_django.stores.interface import get_store
 from mcp_django.subscriptions.topics import control_topic
@@ -22,11 +21,6 @@ from tests.clients import browser_of
 pytestmark = pytest.mark.django_db
 LIVE = url("live")
 URI = "django://objects/shop.order/5"
-
-
-@pytest.fixture(autouse=True)
-def _nothing_remembered():
-    generations.forget()
 
 
 @pytest.fixture

@@ -2,18 +2,14 @@ from __future__ import annotations
 
 from datetime import timedelta
 from io import StringIO
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 from django.contrib import admin
-from django.contrib.admin import AdminSite
 from django.core.management import call_command
-from django.urls import clear_script_prefix, path, set_script_prefix
+from django.test.utils import override_script_prefix
+from django.urls import path
 from django.utils import timezone
 
-from mcp_django.admin.inspect.impersonation import tokens_for
-from mcp_django.admin.overview import own_tokens
 from mcp_django.asgi import get_mcp_application
 from mcp_django.auth import resource
 from mcp_django.exceptions import QueryError
@@ -156,13 +152,10 @@ class WithoutEndpoint:
 
 def test_a_script_name_stands_before_the_path(settings):
     settings.MCP_DJANGO = {"PUBLIC_URL": "https://example.com"}
-    set_script_prefix("/shop/")
-    try:
+    with override_script_prefix("/shop/"):
         of_view = resource.endpoint_url()
         resource.routed_to("/mcp")
         of_application = resource.endpoint_url()
-    finally:
-        clear_script_prefix()
 
     assert of_view == of_application == "https://example.com/shop/mcp"
     resource._routed.clear()
@@ -251,12 +244,22 @@ def test_a_list_has_an_end(watcher, make_call):
     assert [len(lines) for _, _, lines in tops] == [1, 1, 5]
 
 
-def test_a_site_without_the_list_of_calls_has_no_link_to_it(watcher, monkeypatch):
-    assert "All calls" in text_of(browser_of(watcher).get(url("overview")))
+@pytest.mark.parametrize(
+    ("model", "words"), [(CallRecord, "All calls"), (PersonalToken, "laptop")]
+)
+def test_a_site_without_the_list_of_calls_or_tokens_has_no_link_to_it(
+    watcher, monkeypatch, model, words
+):
+    PersonalToken.create(user=watcher, name="laptop")
+    allow(watcher, "mcp_django.inspect_as", "mcp_django.view_personaltoken")
+    browser = browser_of(watcher)
+    assert words in text_of(browser.get(url("overview")))
+    assert "laptop" in text_of(browser.get(url("inspect")))
 
-    monkeypatch.delitem(admin.site._registry, CallRecord)
+    monkeypatch.delitem(admin.site._registry, model)
 
-    assert "All calls" not in text_of(browser_of(watcher).get(url("overview")))
+    assert words not in text_of(browser.get(url("overview")))
+    assert ("laptop" in text_of(browser.get(url("inspect")))) is (words != "laptop")
 
 
 def test_a_database_that_takes_too_long_is_said_to(watcher, monkeypatch):
@@ -266,12 +269,3 @@ def test_a_database_that_takes_too_long_is_said_to(watcher, monkeypatch):
     monkeypatch.setattr("mcp_django.admin.overview.figures", slow)
 
     assert "too many calls to add them up" in text_of(browser_of(watcher).get(url("overview")))
-
-
-def test_a_site_without_the_admin_of_tokens_shows_none(rf, staff):
-    request = rf.get("/")
-    request.user = staff
-    without: Any = SimpleNamespace(admin_site=AdminSite("without"))
-
-    assert own_tokens(without, request) == {}
-    assert not tokens_for(without, request).exists()

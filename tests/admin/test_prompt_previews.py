@@ -68,13 +68,7 @@ def log():
 
 def test_the_page_asks_for_what_a_client_would_ask_for(looker, about):
     order = Order.objects.create(number="A1")
-    day = {
-        "name": "day",
-        "type": "date",
-        "title": "Day",
-        "description": "Which.",
-        "required": True,
-    }
+    day = {"name": "day", "type": "date", "title": "Day", "description": "Which."}
     template = make_prompt(
         "typed", "x", arguments=[ORDER, TONE, {**day, "required": True}, {"name": "many"}]
     )

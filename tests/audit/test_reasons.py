@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_django.audit.reasons import reason_of
+from mcp_django.audit.reasons import LONGEST_SENTENCE, reason_of
 from mcp_django.exceptions import Declined, Limited, QueryError, ToolError
 from mcp_django.exposure.limits import TOO_SLOW
 from mcp_django.models import CallRecord, ExposedModel
@@ -117,8 +117,11 @@ def test_any_arguments_are_looked_through(arguments):
     assert SECRET not in redacted
 
 
-def test_a_reason_has_an_end():
+def test_a_reason_has_an_end_and_is_found_in_the_beginning_of_a_refusal():
     names = [f"a{number}{'x' * 50}" for number in range(100)]
     error = QueryError("\n".join(f"{name}: wrong" for name in names))
+    # To cut a sentence again for each name took time that grows with its square.
+    far = ToolError(f"a: wrong\n{'x' * LONGEST_SENTENCE}\nb: wrong")
 
     assert len(reason_of(error, {"arguments": dict.fromkeys(names)})) <= 200
+    assert reason_of(far, {"arguments": {"a": 1, "b": 2}}) == "The tool refused the call: a"

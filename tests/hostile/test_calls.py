@@ -7,8 +7,6 @@ from django.db import connection
 from django.http import HttpRequest
 
 import mcp_django as mcp
-from mcp_django.audit.reasons import LONGEST_SENTENCE, reason_of
-from mcp_django.exceptions import ToolError
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient, WSGIClient
 from tests.spec import requirement
@@ -72,18 +70,6 @@ def test_the_deadline_of_calls_does_not_stay_on_the_sites_own_connection(staff):
 
     assert not found.is_error
     assert deadline() == before
-
-
-# To say no reads no more of what was sent than it needs
-
-
-def test_the_reason_of_a_refusal_is_found_in_its_beginning():
-    # To cut a sentence again for each name took time that grows with its square.
-    sentence = f"a: wrong\n{'x' * LONGEST_SENTENCE}\nb: wrong"
-
-    reason = reason_of(ToolError(sentence), {"name": "settle", "arguments": {"a": 1, "b": 2}})
-
-    assert reason == "The tool refused the call: a"
 
 
 def test_a_refusal_with_half_a_character_is_still_a_refusal(client, add_tool):

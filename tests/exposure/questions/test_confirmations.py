@@ -88,20 +88,16 @@ APPROVED = {
         others=[{"text": "b"}],
         is_guarded=True,
     ),
-    "function that asks": Approved(
-        tool="clear",
-        arguments={"name": "Ann"},
-        question="Delete 1 Ann?",
-        others=[{"name": "Bea"}],
-        change=lambda: Customer.objects.create(name="Ann"),
-    ),
-    "coroutine that asks": Approved(
-        tool="clear_later",
-        arguments={"name": "Ann"},
-        question="Delete 1 Ann?",
-        others=[{"name": "Bea"}],
-        change=lambda: Customer.objects.create(name="Ann"),
-    ),
+    **{
+        f"{kind} that asks": Approved(
+            tool=tool,
+            arguments={"name": "Ann"},
+            question="Delete 1 Ann?",
+            others=[{"name": "Bea"}],
+            change=lambda: Customer.objects.create(name="Ann"),
+        )
+        for kind, tool in {"function": "clear", "coroutine": "clear_later"}.items()
+    },
     "action on filters": Approved(
         tool="depot_parcel_mark_shipped",
         arguments=N0,
