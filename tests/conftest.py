@@ -35,6 +35,7 @@ from tests.clock import Clock
 from tests.demo.state import Demo
 from tests.emptying import empty_databases
 from tests.services import Services, needs_a_service
+from tests.transports.wire import Gate
 from tests.waiting import PATIENCE
 
 TESTS = Path(__file__).parent
@@ -249,6 +250,14 @@ def make_client(make_user):
 @pytest.fixture
 def client(staff):
     return CheckedClient(user=staff)
+
+
+@pytest.fixture
+def gate():
+    """Where work waits until the test lets it go on."""
+    gate = Gate()
+    yield gate
+    gate.open()
 
 
 @pytest.fixture

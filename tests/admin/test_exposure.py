@@ -11,7 +11,6 @@ from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group
 from django.core.management.sql import emit_post_migrate_signal
 from django.db import connection
-from django.test import Client as Browser
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
@@ -612,12 +611,8 @@ def test_one_of_them_decides_and_the_other_is_told(make_user, notes):
     row = decide("shop.order", notes=notes)
     browsers, forms = [], []
     for number in range(2):
-        browser = Browser()
-        browser.force_login(make_user(f"boss{number}", is_staff=True, is_superuser=True))
-        form = browser.get(page_of("shop.order")).context["adminform"].form
-        codes = {f"uses-{name}-code": "1" for name in form.fields["uses"].initial}
-        browsers.append(browser)
-        forms.append({"level": number + 1, "based_on": form["based_on"].value(), **codes})
+        browsers.append(browser_of(make_user(f"boss{number}", is_staff=True, is_superuser=True)))
+        forms.append(filled(browsers[-1], "shop.order", level=number + 1))
 
     pages = together(
         lambda number: (

@@ -76,26 +76,22 @@ def test_two_credentials_of_one_user_share_no_list(ada):
         }
 
 
-def make_site_read_only(settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "READ_ONLY": True}
-
-
 @pytest.mark.parametrize(
     "lose",
     [
-        lambda user, settings: user.user_permissions.clear(),
-        lambda user, settings: make_site_read_only(settings),
-        lambda user, settings: ExposedTool.objects.create(name="pay", enabled=False),
+        lambda user, configure: user.user_permissions.clear(),
+        lambda user, configure: configure(READ_ONLY=True),
+        lambda user, configure: ExposedTool.objects.create(name="pay", enabled=False),
     ],
     ids=["rights", "a site that writes", "the tool"],
 )
-def test_a_tool_that_is_lost_is_lost_to_the_list_and_the_next_call_at_once(ada, settings, lose):
+def test_a_tool_that_is_lost_is_lost_to_the_list_and_the_next_call_at_once(ada, configure, lose):
     client = Client(user=ada)
     before = [names(client), names(client)]
     unknown_order = {"name": "pay", "arguments": {"number": "none"}}
     answered = client.post_request("tools/call", unknown_order).messages[0]
 
-    lose(ada, settings)
+    lose(ada, configure)
 
     assert all("pay" in tools for tools in before)
     assert "result" in answered

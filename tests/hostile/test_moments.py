@@ -50,13 +50,6 @@ class Held(CacheStore):
 
 
 @pytest.fixture
-def gate():
-    gate = Gate()
-    yield gate
-    gate.open()
-
-
-@pytest.fixture
 def store(monkeypatch):
     found = Held()
     monkeypatch.setattr(chosen, "_store", found)

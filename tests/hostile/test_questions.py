@@ -96,13 +96,8 @@ def tools(add_tool):
 
 
 @pytest.fixture
-def clerk(make_user):
-    return make_user("clerk", is_staff=True)
-
-
-@pytest.fixture
-def client(clerk):
-    return CheckedClient(user=clerk, capabilities=TALKATIVE)
+def client(staff):
+    return CheckedClient(user=staff, capabilities=TALKATIVE)
 
 
 def refusal(send, *arguments, **options):
@@ -196,10 +191,10 @@ def test_a_state_for_what_does_not_ask_is_passed_over(client, add_tool):
 @requirement("input:answers", "input:single-use")
 @pytest.mark.parametrize("is_reachable", [True, False])
 @pytest.mark.parametrize("tool", ["clear", "guarded", "twice", "write"])
-def test_who_was_never_asked_has_answered_nothing(client, clerk, tool, is_reachable):
+def test_who_was_never_asked_has_answered_nothing(client, staff, tool, is_reachable):
     Order.objects.create(number="A")
     if not is_reachable and tool != "write":
-        client = CheckedClient(user=clerk)
+        client = CheckedClient(user=staff)
     answers = {**ANSWERS, **dict.fromkeys(("confirm", "confirmation", FIRST), YES)}
     sent = {"name": tool, "arguments": {}, "inputResponses": answers}
 
@@ -310,8 +305,8 @@ def test_a_swallowed_refusal_of_used_answers_changes_nothing(client, add_tool):
         ("guarded", "Ran."),
     ],
 )
-def test_of_many_calls_with_one_answer_at_the_same_time_one_does_its_work(clerk, tool, words):
-    asked = Talk.call(Client(user=clerk, capabilities=TALKATIVE, inline=False), tool)
+def test_of_many_calls_with_one_answer_at_the_same_time_one_does_its_work(staff, tool, words):
+    asked = Talk.call(Client(user=staff, capabilities=TALKATIVE, inline=False), tool)
     if tool == "awrite":
         asked = asked.accept("number", number="1")
 

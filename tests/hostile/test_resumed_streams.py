@@ -24,16 +24,9 @@ from tests.clients import CheckedClient
 from tests.exposure.stored import make_prompt
 from tests.shop.models import Memo
 from tests.transports.session_client import SessionClient
-from tests.transports.wire import Gate, speaking
+from tests.transports.wire import speaking
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
-
-
-@pytest.fixture
-def gate():
-    gate = Gate()
-    yield gate
-    gate.open()
 
 
 @pytest.fixture(autouse=True)

@@ -17,19 +17,11 @@ from tests.transports.elsewhere import Elsewhere
 from tests.transports.event_stream import listening
 from tests.transports.middlewares import seen
 from tests.transports.session_client import SessionClient
-from tests.transports.wire import Gate
 
 
 @pytest.fixture(autouse=True)
 def where_the_endpoint_is(no_application_says_where_the_endpoint_is):
     resource.routed_to("/mcp")
-
-
-@pytest.fixture
-def gate():
-    gate = Gate()
-    yield gate
-    gate.open()
 
 
 @pytest.fixture

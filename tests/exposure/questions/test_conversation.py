@@ -55,19 +55,14 @@ def offer(add_tool):
 
 
 @pytest.fixture
-def clerk(make_user):
-    return make_user("clerk", is_staff=True)
-
-
-@pytest.fixture
-def client(clerk):
+def client(staff):
     """A client that can be asked anything."""
-    return CheckedClient(user=clerk, capabilities=TALKATIVE)
+    return CheckedClient(user=staff, capabilities=TALKATIVE)
 
 
 @pytest.fixture
-def answering(clerk):
-    return lambda **answers: CheckedClient(user=clerk, answers=answers)
+def answering(staff):
+    return lambda **answers: CheckedClient(user=staff, answers=answers)
 
 
 # One question
@@ -173,13 +168,13 @@ def count(ctx: mcp.Context) -> str:
     return ctx.ask("color", ColorForm)["color"]
 
 
-def test_a_question_ends_a_stream_that_has_begun(offer, client, clerk):
+def test_a_question_ends_a_stream_that_has_begun(offer, client, staff):
     offer(count)
     params = {"name": "count", "arguments": {}, "_meta": {"progressToken": "p"}}
 
     report, asked = client.send("tools/call", params)
     with pytest.raises(ProtocolFailure) as refused:
-        CheckedClient(user=clerk).send("tools/call", params)
+        CheckedClient(user=staff).send("tools/call", params)
 
     assert report["method"] == "notifications/progress"
     assert asked["result"]["resultType"] == "input_required"
@@ -296,18 +291,18 @@ def test_a_model_of_the_client_is_asked_with_what_the_tool_says(offer, client):
         ({"elicitation": True, "sampling": {}, "roots": {}}, {"elicitation": {"form": {}}}),
     ],
 )
-def test_what_a_client_cannot_be_asked_is_named_to_it(offer, clerk, capabilities, missing):
+def test_what_a_client_cannot_be_asked_is_named_to_it(offer, staff, capabilities, missing):
     offer(at_once)
 
     with pytest.raises(ProtocolFailure) as refused:
-        CheckedClient(user=clerk, capabilities=capabilities).call_tool("at_once")
+        CheckedClient(user=staff, capabilities=capabilities).call_tool("at_once")
 
     assert (refused.value.status, refused.value.code) == (400, -32021)
     assert refused.value.data == {"requiredCapabilities": missing}
 
 
 @requirement("input:declared")
-def test_a_tool_may_do_without_what_the_client_cannot_be_asked(offer, clerk, answering, client):
+def test_a_tool_may_do_without_what_the_client_cannot_be_asked(offer, staff, answering, client):
     def pick(ctx: mcp.Context) -> str:
         """Ask for a color, or take red."""
         color = ctx.ask("color", ColorForm)["color"] if ctx.can_ask else "red"
@@ -315,15 +310,15 @@ def test_a_tool_may_do_without_what_the_client_cannot_be_asked(offer, clerk, ans
 
     offer(pick)
 
-    assert CheckedClient(user=clerk).call_tool("pick").text == "red False False"
+    assert CheckedClient(user=staff).call_tool("pick").text == "red False False"
     assert answering(color={"color": "b"}).call_tool("pick").text == "b True True"
 
 
 @pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
-def test_a_client_without_a_session_is_told_what_to_use_instead(offer, clerk, revision):
+def test_a_client_without_a_session_is_told_what_to_use_instead(offer, staff, revision):
     offer(create)
 
-    answer = CheckedClient(user=clerk, revision=revision).call_tool("create")
+    answer = CheckedClient(user=staff, revision=revision).call_tool("create")
 
     assert answer.is_error
     assert "Use a client that speaks MCP 2026-07-28, or one that keeps a session" in answer.text
@@ -334,12 +329,12 @@ def test_a_client_without_a_session_is_told_what_to_use_instead(offer, clerk, re
 
 
 @requirement("input:members", "input:declared")
-def test_a_page_is_a_question_too_for_clients_that_open_pages(offer, clerk):
+def test_a_page_is_a_question_too_for_clients_that_open_pages(offer, staff):
     offer(visit)
-    client = CheckedClient(user=clerk, capabilities={"elicitation": {"url": {}}})
+    client = CheckedClient(user=staff, capabilities={"elicitation": {"url": {}}})
 
     with pytest.raises(ProtocolFailure) as refused:
-        CheckedClient(user=clerk, capabilities={"elicitation": {}}).call_tool("visit")
+        CheckedClient(user=staff, capabilities={"elicitation": {}}).call_tool("visit")
     asked = Talk.call(client, "visit")
 
     assert refused.value.data == {"requiredCapabilities": {"elicitation": {"url": {}}}}
@@ -497,7 +492,7 @@ def test_a_mistake_of_the_site_is_an_internal_error_that_the_log_tells_about(
 
 
 def test_a_tool_that_catches_everything_changes_nothing_without_a_confirmation(
-    offer, clerk, order
+    offer, staff, order
 ):
     def careless(ctx: mcp.Context) -> str:
         """Catch everything."""
@@ -507,7 +502,7 @@ def test_a_tool_that_catches_everything_changes_nothing_without_a_confirmation(
         return "Done."
 
     offer(careless)
-    client = CheckedClient(user=clerk)
+    client = CheckedClient(user=staff)
 
     assert "confirmation" in client.call_tool("careless").data
     assert client.call_tool("careless", confirmation="made up").is_error
@@ -585,7 +580,7 @@ def test_a_resource_asks_also_where_a_tool_reads_it(add_resource, answering, fun
 
 
 def test_a_confirmation_of_a_resource_needs_a_client_that_can_be_asked(
-    add_resource, clerk, answering
+    add_resource, staff, answering
 ):
     def confirmed(ctx: mcp.Context, year: int) -> str:
         """Show what a person wants to see."""
@@ -595,7 +590,7 @@ def test_a_confirmation_of_a_resource_needs_a_client_that_can_be_asked(
     add_resource("shop://asked/{year}", confirmed, asks=True)
     asked = {"uri": "shop://asked/2026"}
 
-    code, _ = CheckedClient(user=clerk).failure("resources/read", **asked)
+    code, _ = CheckedClient(user=staff).failure("resources/read", **asked)
     shown = answering(confirm={"confirm": True}).request("resources/read", asked)
 
     assert code == -32021
@@ -606,7 +601,7 @@ def test_a_confirmation_of_a_resource_needs_a_client_that_can_be_asked(
 
 
 def test_the_client_of_tests_answers_what_it_is_asked_and_says_what_it_has_no_answer_to(
-    offer, clerk, answering
+    offer, staff, answering
 ):
     offer(steps)
 
@@ -616,7 +611,7 @@ def test_the_client_of_tests_answers_what_it_is_asked_and_says_what_it_has_no_an
 
     answered = answering(number={"number": "A"}, color=answer).call_tool("steps")
     with pytest.raises(Unanswered, match="Asked for number: steps needs an answer") as asked:
-        Client(user=clerk, answers={}).call_tool("steps")
+        Client(user=staff, answers={}).call_tool("steps")
 
     assert answered.text == "A is b"
     assert asked.value.questions.keys() == {"number"}

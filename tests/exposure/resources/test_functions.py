@@ -164,14 +164,12 @@ def test_what_a_caller_may_not_read_is_as_missing_as_what_nobody_has(client, add
             for address in (uri, other)
         }
         assert len(answers) == 1
-    with pytest.raises(ProtocolFailure) as forbidden:
-        client.complete("shop://secrets/{year}", "year")
-    with pytest.raises(ProtocolFailure) as unknown:
-        client.complete("shop://nothing/{year}", "year")
-    assert (forbidden.value.code, forbidden.value.message) == (
-        unknown.value.code,
-        unknown.value.message,
+    year, kind = {"name": "year", "value": ""}, "ref/resource"
+    forbidden, unknown = (
+        client.failure("completion/complete", ref={"type": kind, "uri": uri}, argument=year)
+        for uri in ("shop://secrets/{year}", "shop://nothing/{year}")
     )
+    assert forbidden == unknown
 
 
 # Which function answers
