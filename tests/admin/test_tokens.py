@@ -26,8 +26,8 @@ ADD = reverse("admin:mcp_django_personaltoken_add")
 VERBS = [f"{verb}_personaltoken" for verb in ("view", "add", "change", "delete")]
 
 
-def change_page(token):
-    return reverse("admin:mcp_django_personaltoken_change", args=[token.pk])
+def page_of(token, name="change"):
+    return reverse(f"admin:mcp_django_personaltoken_{name}", args=[token.pk])
 
 
 @pytest.fixture
@@ -85,7 +85,7 @@ def test_the_secret_is_shown_once_with_all_that_it_is_for_and_kept_nowhere(alice
     header = {"authorization": f"Bearer {secret}"}
     principal = authenticate(RequestFactory().post("/mcp", headers=header))
 
-    pages = [browser.get(url).content.decode() for url in (LIST, change_page(token))]
+    pages = [browser.get(url).content.decode() for url in (LIST, page_of(token))]
     kept = [
         *(session.get_decoded() for session in Session.objects.all()),
         *LogEntry.objects.values_list("change_message", "object_repr"),
@@ -210,17 +210,15 @@ def test_staff_without_permissions_make_tokens_for_reading(eve, alice):
 @pytest.mark.parametrize("codenames", [[], VERBS, ["manage_all_tokens"]])
 def test_tokens_of_others_do_not_exist_for_staff(make_user, bobs_token, codenames):
     browser = browser_of(make_user("eve", *codenames, is_staff=True))
-    history = reverse("admin:mcp_django_personaltoken_history", args=[bobs_token.pk])
-    delete = reverse("admin:mcp_django_personaltoken_delete", args=[bobs_token.pk])
 
     pages = [browser.get(page) for page in (LIST, f"{LIST}?q=bob", "/admin/")]
     answers = [
-        browser.get(revoke_page(bobs_token)),
-        browser.post(revoke_page(bobs_token)),
-        browser.get(change_page(bobs_token)),
-        browser.post(change_page(bobs_token), {"name": "mine now"}),
-        browser.get(history),
-        browser.post(delete, {"post": "yes"}),
+        browser.get(page_of(bobs_token, "revoke")),
+        browser.post(page_of(bobs_token, "revoke")),
+        browser.get(page_of(bobs_token)),
+        browser.post(page_of(bobs_token), {"name": "mine now"}),
+        browser.get(page_of(bobs_token, "history")),
+        browser.post(page_of(bobs_token, "delete"), {"post": "yes"}),
     ]
     browser.post(LIST, {"action": "revoke_selected", "_selected_action": [bobs_token.pk]})
 
@@ -236,11 +234,10 @@ def test_tokens_of_others_do_not_exist_for_staff(make_user, bobs_token, codename
 def test_their_own_tokens_are_renamed_and_revoked_but_not_deleted(eve):
     token, _ = PersonalToken.create(user=eve, name="laptop")
     browser = browser_of(eve)
-    delete = reverse("admin:mcp_django_personaltoken_delete", args=[token.pk])
 
-    browser.post(change_page(token), {"name": "desk"})
-    deleted = browser.post(delete, {"post": "yes"})
-    browser.post(revoke_page(token))
+    browser.post(page_of(token), {"name": "desk"})
+    deleted = browser.post(page_of(token, "delete"), {"post": "yes"})
+    browser.post(page_of(token, "revoke"))
 
     token.refresh_from_db()
     assert token.name == "desk"
@@ -258,7 +255,7 @@ def test_who_is_no_active_staff_any_more_helps_himself_to_nothing(eve, lost):
     answers = [
         browser.get(LIST),
         browser.post(ADD, form()),
-        browser.post(revoke_page(token)),
+        browser.post(page_of(token, "revoke")),
     ]
 
     token.refresh_from_db()
@@ -309,9 +306,9 @@ def test_afterwards_only_the_name_can_change(alice):
     token, _ = PersonalToken.create(user=alice, name="laptop", models=["auth.group"])
     browser = browser_of(alice)
 
-    assert "auth.group" in browser.get(change_page(token)).content.decode()
-    browser.post(change_page(token), form(name="desk", scopes=["mcp:write"], read_only="on"))
-    refused = browser.post(change_page(token), {**form(name=""), "_saveasnew": "1"})
+    assert "auth.group" in browser.get(page_of(token)).content.decode()
+    browser.post(page_of(token), form(name="desk", scopes=["mcp:write"], read_only="on"))
+    refused = browser.post(page_of(token), {**form(name=""), "_saveasnew": "1"})
 
     assert refused.status_code == 200
     after = PersonalToken.objects.get()
@@ -352,28 +349,24 @@ def test_staff_who_may_only_look_cannot_revoke_tokens_of_others(eve, bobs_token)
 # The page that revokes one
 
 
-def revoke_page(token):
-    return reverse("admin:mcp_django_personaltoken_revoke", args=[token.pk])
-
-
 def test_the_page_of_a_token_leads_to_its_end(alice):
     token, _ = PersonalToken.create(user=alice, name="laptop")
     browser = browser_of(alice)
 
-    assert revoke_page(token) in browser.get(change_page(token)).content.decode()
-    asked = browser.get(revoke_page(token))
+    assert page_of(token, "revoke") in browser.get(page_of(token)).content.decode()
+    asked = browser.get(page_of(token, "revoke"))
     token.refresh_from_db()
     assert token.state() == "active"
     assert "will stop working at once" in asked.content.decode()
 
-    answer = browser.post(revoke_page(token), follow=True)
-    browser.post(revoke_page(token))
+    answer = browser.post(page_of(token, "revoke"), follow=True)
+    browser.post(page_of(token, "revoke"))
 
     token.refresh_from_db()
     assert token.state() == "revoked"
-    assert "is revoked already" in browser.get(revoke_page(token)).content.decode()
+    assert "is revoked already" in browser.get(page_of(token, "revoke")).content.decode()
     assert "The token “laptop” is revoked." in answer.content.decode()
-    assert revoke_page(token) not in answer.content.decode()
+    assert page_of(token, "revoke") not in answer.content.decode()
     assert [one.change_message for one in LogEntry.objects.all()] == ["Revoked."]
 
 
@@ -400,4 +393,4 @@ def test_a_key_of_no_token_is_not_found(alice, key):
 def test_the_page_of_a_token_says_what_it_changes(alice, options, words):
     token, _ = PersonalToken.create(user=alice, name="laptop", **options)
 
-    assert words in browser_of(alice).get(change_page(token)).content.decode()
+    assert words in browser_of(alice).get(page_of(token)).content.decode()

@@ -59,6 +59,13 @@ class Table:
 LOCKED = OperationalError("database is locked")
 
 
+def begun(writer, end):
+    """A writer that has handed its first record over to the table."""
+    writer.put(end)
+    assert writer.write.tried.wait(PATIENCE)
+    return writer
+
+
 def fill(writer, end, count):
     for at in range(count):
         writer.put(end(str(at)))
@@ -109,9 +116,10 @@ def test_a_locked_database_is_asked_again_until_it_is_free(make_writer, make_end
 
 def test_calls_do_not_wait_while_the_database_makes_trouble(make_writer, make_end):
     table = Table(LOCKED)
-    writer = make_writer(write=table, pauses=(PATIENCE * 10,), patience=PATIENCE * 10)
-    writer.put(make_end("first"))
-    assert table.tried.wait(PATIENCE)
+    writer = begun(
+        make_writer(write=table, pauses=(PATIENCE * 10,), patience=PATIENCE * 10),
+        make_end("first"),
+    )
     wait_until(lambda: writer._is_troubled)
 
     writer.put(make_end("second"), wait=True)
@@ -136,9 +144,7 @@ def test_a_call_waits_for_a_slow_database_once_and_not_for_long(make_writer, mak
 
 def test_what_has_no_room_is_lost_and_counted_and_the_rest_is_kept(make_writer, make_end, caplog):
     table = Table(is_stuck=True)
-    writer = make_writer(write=table, room=5, patience=PATIENCE * 10)
-    writer.put(make_end("first"))
-    assert table.tried.wait(PATIENCE)
+    writer = begun(make_writer(write=table, room=5, patience=PATIENCE * 10), make_end("first"))
 
     fill(writer, make_end, 12)
     # Nobody waits for what is lost.
@@ -186,9 +192,7 @@ def test_a_thread_that_died_is_replaced(make_writer, make_end, monkeypatch):
 
 def test_a_thread_that_ends_late_leaves_the_one_after_it_alone(make_writer, make_end):
     table = Table(is_stuck=True)
-    writer = make_writer(write=table)
-    writer.put(make_end("first"))
-    assert table.tried.wait(PATIENCE)
+    writer = begun(make_writer(write=table), make_end("first"))
     late = writer._thread
     writer.close(seconds=0)
     writer.put(make_end("second"))
@@ -203,9 +207,7 @@ def test_a_database_that_is_locked_at_the_end_costs_the_records_and_no_more(
     make_writer, make_end, caplog
 ):
     table = Table(*[LOCKED] * 1000)
-    writer = make_writer(write=table, pauses=(PATIENCE * 10,))
-    writer.put(make_end())
-    assert table.tried.wait(PATIENCE)
+    writer = begun(make_writer(write=table, pauses=(PATIENCE * 10,)), make_end())
 
     writer.close()
 
@@ -215,9 +217,7 @@ def test_a_database_that_is_locked_at_the_end_costs_the_records_and_no_more(
 
 def test_a_database_that_hangs_at_the_end_is_not_waited_for(make_writer, make_end, caplog):
     table = Table(is_stuck=True)
-    writer = make_writer(write=table, gather=0.0)
-    writer.put(make_end("in hand"))
-    assert table.tried.wait(PATIENCE)
+    writer = begun(make_writer(write=table, gather=0.0), make_end("in hand"))
     fill(writer, make_end, 4)
 
     writer.close(seconds=0.01)

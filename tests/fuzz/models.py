@@ -74,14 +74,21 @@ class Line(Hideable):
         return f"{self.sku} at {self.cost}"
 
 
-class Memo(Hideable):
-    """Cascades, and is a row in the form of its order. Only its exposure hides rows."""
+class Remark(models.Model):
+    """Cascades."""
 
-    order = models.ForeignKey(Order, models.CASCADE, related_name="memos")
+    order = models.ForeignKey(Order, models.CASCADE, related_name="%(class)ss")
     text = models.CharField(max_length=60)
+
+    class Meta:
+        abstract = True
 
     def __str__(self):
         return self.text
+
+
+class Memo(Remark, Hideable):
+    """A row in the form of its order. Only its exposure hides rows."""
 
 
 class Payment(Hideable):
@@ -94,24 +101,12 @@ class Payment(Hideable):
         return f"payment of {self.amount}"
 
 
-class Review(Hideable):
+class Review(Remark, Hideable):
     """Judged row by row."""
 
-    order = models.ForeignKey(Order, models.CASCADE, related_name="reviews")
-    text = models.CharField(max_length=60)
 
-    def __str__(self):
-        return self.text
-
-
-class Vault(models.Model):
+class Vault(Remark):
     """In the admin, and exposed to nobody."""
-
-    order = models.ForeignKey(Order, models.CASCADE, related_name="vaults")
-    text = models.CharField(max_length=60)
-
-    def __str__(self):
-        return self.text
 
 
 class Parcel(models.Model):

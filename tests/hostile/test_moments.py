@@ -80,7 +80,7 @@ async def test_a_subscription_made_while_the_stream_opens_is_heard(client, store
     opening = asyncio.create_task(session.get())
     await gate.until_reached()
     # The wishes were read before this one was made. What changes now is changed behind it.
-    await asyncio.to_thread(subscribe_in, store, session, uri)
+    await asyncio.to_thread(store.subscribe, session.key, uri, most=9)
     publish({Change(topic=uri)})
     assert await sync_to_async(flush)()
 
@@ -89,10 +89,6 @@ async def test_a_subscription_made_while_the_stream_opens_is_heard(client, store
 
     assert (await stream.message())["params"] == {"uri": uri}
     await stream.left()
-
-
-def subscribe_in(store, session, uri):
-    store.subscribe(session.key, uri, most=9)
 
 
 async def test_what_changes_before_the_stream_knows_of_a_subscription_is_told(client, store, uri):

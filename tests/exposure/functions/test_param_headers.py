@@ -21,10 +21,6 @@ def schema_of(**properties):
     return {"type": "object", "properties": properties}
 
 
-def headers_of(schema):
-    return param_headers(schema, tool="orders")
-
-
 # Registration
 
 
@@ -44,7 +40,7 @@ def headers_of(schema):
     ],
 )
 def test_annotated_properties_are_found_where_clients_find_them(schema, expected):
-    assert headers_of(schema) == expected == x_mcp_header_map(schema)
+    assert param_headers(schema, tool="orders") == expected == x_mcp_header_map(schema)
     assert find_invalid_x_mcp_header(schema) is None
 
 
@@ -78,7 +74,7 @@ def test_annotations_that_clients_drop_tools_for_are_refused(schema, message):
     assert find_invalid_x_mcp_header(schema) or "A_B" in str(schema)
 
     with pytest.raises(ImproperlyConfigured, match=message) as caught:
-        headers_of(schema)
+        param_headers(schema, tool="orders")
 
     assert "'orders'" in str(caught.value)
 
@@ -99,12 +95,10 @@ def offered(add_tool):
     return add_tool(by_region)
 
 
-def posted(client, arguments, *, tool="by_region", **changed):
+def posted(client, arguments, *, headers, tool="by_region"):
     """Status and body of a call whose headers are changed; None takes one away."""
-    headers = {**changed.pop("headers", {}), **changed}
-    answer = client.post_request(
-        "tools/call", {"name": tool, "arguments": arguments}, headers=headers
-    )
+    call = {"name": tool, "arguments": arguments}
+    answer = client.post_request("tools/call", call, headers=headers)
     return answer.status, answer.messages[0]
 
 

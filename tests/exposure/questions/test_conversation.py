@@ -338,17 +338,8 @@ def test_a_page_is_a_question_too_for_clients_that_open_pages(offer, staff):
     asked = Talk.call(client, "visit")
 
     assert refused.value.data == {"requiredCapabilities": {"elicitation": {"url": {}}}}
-
-    assert asked.questions == {
-        "page": {
-            "method": "elicitation/create",
-            "params": {
-                "mode": "url",
-                "message": "Pay there.",
-                "url": "https://shop.example.com/pay",
-            },
-        }
-    }
+    page = {"mode": "url", "message": "Pay there.", "url": "https://shop.example.com/pay"}
+    assert asked.questions == {"page": {"method": "elicitation/create", "params": page}}
     assert asked.answer({"page": {"action": "accept"}}).text == "Paid."
 
 

@@ -125,17 +125,15 @@ def test_what_asks_for_itself_is_not_asked_twice(make_client):
     [("find_records", {"model": "shop.customer"}), ("echo_later", {"text": "x"})],
 )
 def test_any_tool_can_be_guarded_and_its_schema_says_how(client, name, arguments):
-    def schema():
-        return next(tool for tool in client.list_tools() if tool["name"] == name)["inputSchema"]
-
-    before = schema()
+    before = definition(client, name)["inputSchema"]
     guard(name)
 
     done = call_with_token(client, name, **arguments)
 
     assert not done.is_error
-    assert set(schema()["properties"]) == {*before["properties"], "confirmation"}
-    assert schema()["required"] == before["required"]
+    schema = definition(client, name)["inputSchema"]
+    assert set(schema["properties"]) == {*before["properties"], "confirmation"}
+    assert schema["required"] == before["required"]
 
 
 def test_the_question_fits_the_output_schema_of_a_tool_that_has_one(client, add_tool):

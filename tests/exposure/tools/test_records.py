@@ -21,7 +21,6 @@ from mcp_django.exposure.tools.actions import arguments_of
 from mcp_django.exposure.tools.records import RECORD_TOOLS, with_admin_url
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
-from mcp_django.testing import Client
 from tests.clients import CheckedClient, browser_of
 from tests.exposure.test_permissions import rights_of
 from tests.shop.admin import OrderAdmin
@@ -153,9 +152,7 @@ def test_the_text_of_a_record_says_when_it_was_changed(staff, revision, monkeypa
 
 def shown(client, order, **arguments):
     """The record as get_record shows it."""
-    answer = client.call_tool("get_record", model="shop.order", pk=order.pk, **arguments)
-    assert not answer.is_error, answer.text
-    return msgspec.json.decode(answer.text)
+    return client.data("get_record", model="shop.order", pk=order.pk, **arguments)
 
 
 @pytest.fixture
@@ -245,7 +242,7 @@ def test_who_cannot_open_the_page_gets_no_address(client, order, monkeypatch, me
 def test_who_is_not_staff_gets_no_address(make_user, order, monkeypatch):
     open_to_all(monkeypatch)
 
-    assert "admin_url" not in shown(Client(user=make_user("bob", "view_order")), order)
+    assert "admin_url" not in shown(CheckedClient(user=make_user("bob", "view_order")), order)
 
 
 def test_a_column_of_that_name_stays(order, staff):
