@@ -116,10 +116,8 @@ def test_a_locked_database_is_asked_again_until_it_is_free(make_writer, make_end
 
 def test_calls_do_not_wait_while_the_database_makes_trouble(make_writer, make_end):
     table = Table(LOCKED)
-    writer = begun(
-        make_writer(write=table, pauses=(PATIENCE * 10,), patience=PATIENCE * 10),
-        make_end("first"),
-    )
+    writer = make_writer(write=table, pauses=(PATIENCE * 10,), patience=PATIENCE * 10)
+    begun(writer, make_end("first"))
     wait_until(lambda: writer._is_troubled)
 
     writer.put(make_end("second"), wait=True)

@@ -114,10 +114,9 @@ def test_every_answer_is_the_one_that_the_page_shows(steps):
         if not step.block.text.startswith("ask "):
             assert step.printed == step.shown.text, step.shown
             continue
+        text = step.result["content"][0]["text"]
         if step.shown.language == "json":
-            text = step.result["content"][0]["text"]
             assert json.loads(text) == json.loads(step.shown.text), step.shown
         else:
-            text = step.result["content"][0]["text"]
             assert step.result["isError"]
             assert text == " ".join(step.shown.text.split()), step.shown
