@@ -168,7 +168,7 @@ ITEMS = 100
 SIGNED_64 = (-(2**63), 2**63 - 1)
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
 INTEGER = re.compile(r"-?[0-9]{1,19}\Z")  # int() would take the digits of any script
-LONGEST = timedelta(days=365 * 1000)
+LONGEST_DURATION = timedelta(days=365 * 1000)
 
 
 def convert(field: Any, operator: str, value: Any, *, using: str) -> Any:
@@ -375,7 +375,7 @@ def iso_time(value: Any) -> time:
 
 def duration(value: Any) -> timedelta:
     result = parse_duration(limited(value, longest=40))
-    if result is None or abs(result) > LONGEST:
+    if result is None or abs(result) > LONGEST_DURATION:
         raise ValueError
     return result
 

@@ -310,6 +310,9 @@ class Declaration:
         if name and kinds.get(name) not in ("datetime", "date"):
             self._wrong("modified_field", name, "is no date or time that fields lists")
         self.labels = self._open("label_fields", exposure.label_fields)
+        orders = [str(name).removeprefix("-") for name in exposure.ordering]
+        # Parts of dates and the like are for Django to judge.
+        self._open("ordering", [one for one in orders if LOOKUP_SEP not in one and one != "?"])
         self._check_columns()
 
     def _check_columns(self) -> None:

@@ -31,6 +31,11 @@ BROKEN = [
     (Order, {"exclude": "nowhere"}, "exclude: nowhere"),
     (Order, {"search_fields": "tags"}, "search_fields: tags ends at a relation"),
     (Order, {"order_fields": "api_token"}, "order_fields: api_token is neither in fields nor in"),
+    (
+        Order,
+        {"ordering": "-nunber id"},
+        "ordering: nunber: Order has no field nunber; did you mean",
+    ),
     (Order, {"order_fields": "payload"}, "order_fields: payload has no order"),
     (Order, {"label_fields": "customer__name"}, "label_fields: customer__name is not a column of"),
     (Order, {"group_fields": "tags__slug"}, "group_fields: tags__slug has many values for one"),

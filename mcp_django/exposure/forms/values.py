@@ -106,6 +106,17 @@ def time_of_day(text: str) -> time | None:
     return parse_time(text)
 
 
+#: Most databases hold durations as microseconds in 64 bits.
+LONGEST_SPAN = timedelta(microseconds=2**63 - 1)
+
+
+def span(text: str) -> timedelta | None:
+    found = parse_duration(text)
+    if found is not None and abs(found) > LONGEST_SPAN:
+        raise InvalidValue(f"{shown_value(text)} is out of range.")
+    return found
+
+
 PARSERS: tuple[tuple[type[fields.Field], Callable[[Any], Any]], ...] = (
     (fields.NullBooleanField, boolean),
     (fields.IntegerField, number),
@@ -113,7 +124,7 @@ PARSERS: tuple[tuple[type[fields.Field], Callable[[Any], Any]], ...] = (
     (fields.DateTimeField, by(instant, "a time such as 2026-01-31T14:30:00+00:00")),
     (fields.DateField, by(parse_date, "a day such as 2026-01-31")),
     (fields.TimeField, by(time_of_day, "a time of day such as 14:30:00")),
-    (fields.DurationField, by(parse_duration, "a duration such as P1DT2H30M")),
+    (fields.DurationField, by(span, "a duration such as P1DT2H30M")),
 )
 #: What forms compare by its value, so that it can be checked whether they understood it.
 EXACT = (Decimal, bool, date, time, timedelta, list)

@@ -339,17 +339,25 @@ def check_annotation(name: str, annotation: Any, *, tool: str) -> None:
 
 
 def check_plain(value: Any, *, deepest: int) -> None:
-    """Raise ValueError for numbers that JSON cannot represent, RecursionError for deep nesting."""
+    """Raise ValueError for numbers that JSON cannot represent, with the place as msgspec says it,
+    and RecursionError for deep nesting.
+    """
     if deepest < 0:
         raise RecursionError
     if isinstance(value, float) and not math.isfinite(value):
         raise ValueError("Expected a finite number")
     if isinstance(value, int) and value.bit_length() > MOST_BITS:
         raise ValueError("Number out of range")
-    inner = value.values() if isinstance(value, Mapping) else value
-    if isinstance(value, (Mapping, list, tuple)):
-        for one in inner:
-            check_plain(one, deepest=deepest - 1)
+    is_object = isinstance(value, Mapping)
+    if not is_object and not isinstance(value, (list, tuple)):
+        return
+    for name, item in value.items() if is_object else enumerate(value):
+        try:
+            check_plain(item, deepest=deepest - 1)
+        except ValueError as error:
+            message, _, place = str(error).partition(" - at `$")
+            step = f".{str(name)[:LONGEST_SHOWN]}" if is_object else f"[{name}]"
+            raise ValueError(f"{message} - at `${step}{place or '`'}") from None
 
 
 def check_decimals(value: Any) -> None:

@@ -80,6 +80,7 @@ class Sample(forms.Form):
     odd = forms.CharField(widget=Odd)
     broken = forms.CharField(widget=Broken)
     count = forms.IntegerField()
+    took = forms.DurationField()
     price = forms.MultiValueField([forms.IntegerField(), forms.ChoiceField(choices=LETTERS)],
                                   widget=Money)  # fmt: skip
     plain_file = forms.FileField(required=False, widget=forms.FileInput)
@@ -127,6 +128,7 @@ def test_a_widget_that_nobody_knows_is_rendered_with_the_key_of_a_record():
         ("day", "2027-01-01", "This field cannot hold '2027-01-01'."),
         ("count", True, "true is not a number."),
         ("count", "nan", "'nan' is out of range."),
+        ("took", "P110000000D", "'P110000000D' is out of range."),
         ("broken", "x", "'x' is not a value for this field."),
         ("price", 5, "5 is not a list of 2 parts"),
         ("price", [5], "A list is not a list of 2 parts"),

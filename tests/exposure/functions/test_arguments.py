@@ -172,7 +172,7 @@ def nested(depth: int) -> Any:
         ({"ratio": float("nan")}, "Argument ratio: Expected a finite number: nan."),
         ({"ratio": 10**400}, "Argument ratio: Number out of range: a huge number."),
         ({"number": 10**5000}, "Argument number: Number out of range: a huge number."),
-        ({"extra": [{"a": float("inf")}]}, "Argument extra: Expected a finite number."),
+        ({"extra": [{"a": float("inf")}]}, "Argument extra[0].a: Expected a finite number."),
         ({"extra": nested(10_000)}, "Argument extra: too deeply nested, or too large."),
         # As deep as the settings allow, and inside of the others.
         ({"extra": nested(64)}, "These arguments cannot be read together."),
