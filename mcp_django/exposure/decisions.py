@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
+from django.apps import apps
 from django.contrib.auth.models import Group
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DatabaseError, Error, connections, router, transaction
@@ -26,7 +27,7 @@ from mcp_django.exposure.generation import (
     places,
     watch,
 )
-from mcp_django.exposure.options import ModelExposure, looks_secret
+from mcp_django.exposure.options import ModelExposure, is_secret, looks_secret
 from mcp_django.exposure.paths import (
     OPTIONS,
     RETURN,
@@ -83,6 +84,7 @@ class ModelDecision:
 
     level: int | None = None
     fields: tuple[str, ...] | None = None
+    write_fields: tuple[str, ...] | None = None
     filter_fields: tuple[str, ...] | None = None
     order_fields: tuple[str, ...] | None = None
     group_fields: tuple[str, ...] | None = None
@@ -277,6 +279,8 @@ def restricted(code: ModelExposure, row: ModelDecision) -> ModelExposure:
     if row.fields is not None:
         known = [*code.fields, *code.doubtful_fields]
         found.fields = [path for path in known if path in row.fields]
+    if row.write_fields is not None:
+        found.write_fields = [name for name in write_choices(code) if name in row.write_fields]
     if row.follow_relations is False:
         found.follow_relations = False
     # A name taken out of records leaves the other uses as well, unless the row lists it there:
@@ -307,6 +311,27 @@ def has_fences(decided: Decisions) -> bool:
     return any(row.untrusted_fields for row in decided.models.values()) or any(
         code.untrusted_fields for code in registry.candidates.values()
     )
+
+
+def write_choices(code: ModelExposure) -> list[str]:
+    """The fields of the admin's form that may be set, as far as a class says which there are."""
+    if code.write_fields is not None:
+        return list(code.write_fields)
+    if not apps.is_installed("django.contrib.admin"):
+        return []
+    # The admin is optional; here it is there.
+    from mcp_django.exposure.admin_sites import form_fields, model_admins
+
+    names = [name for one in model_admins(code.model) for name in form_fields(one)]
+    keys = {field.name for field in code.model._meta.pk_fields}
+    return [
+        name
+        for name in dict.fromkeys(names)
+        if isinstance(name, str)
+        and name not in keys
+        and name not in code.exclude
+        and (name in code.fields or not is_secret(code.model, name))
+    ]
 
 
 def untrusted_choices(code: ModelExposure) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Container, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from django.core.exceptions import FieldDoesNotExist
 from django.db import models
 from django.db.models import Manager, Model, QuerySet
 from django.http import HttpRequest
@@ -82,6 +83,18 @@ def looks_secret(model: type[Model], name: str, *, listed: Container[str] = ()) 
         return False
     words = CERTAIN_WORDS if name in listed else SECRET_WORDS
     return bool(words.search(name)) or isinstance(field, models.BinaryField)
+
+
+#: In Django's form for a new user: not a password, but whether there is to be any.
+NOT_SECRET = frozenset({"usable_password"})
+
+
+def is_secret(model: type[Model], name: str) -> bool:
+    """Like `looks_secret`, for fields of a form, which the model may not have."""
+    try:
+        return looks_secret(model, name)
+    except FieldDoesNotExist:
+        return bool(SECRET_WORDS.search(name)) and name not in NOT_SECRET
 
 
 def may_view(user: Any, model: type[Model]) -> bool:

@@ -232,6 +232,15 @@ class Migration(migrations.Migration):
                     ),
                 ),
                 (
+                    "write_fields",
+                    models.JSONField(
+                        blank=True,
+                        null=True,
+                        validators=[mcp_django.models.exposure.validate_names],
+                        verbose_name="fields that may be set",
+                    ),
+                ),
+                (
                     "filter_fields",
                     models.JSONField(
                         blank=True,

@@ -56,6 +56,7 @@ class ExposedModel(models.Model):
         choices=Level.choices, null=True, blank=True, help_text="Empty: as in code."
     )
     fields = names("fields that records show")
+    write_fields = names("fields that may be set")
     filter_fields = names("fields that filters may use")
     order_fields = names("fields that records may be ordered by")
     group_fields = names("fields that aggregates may group by")

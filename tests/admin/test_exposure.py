@@ -33,6 +33,7 @@ pytestmark = pytest.mark.django_db
 LIST = reverse("admin:mcp_django_exposedmodel_changelist")
 USES = (
     "fields",
+    "write_fields",
     "filter_fields",
     "order_fields",
     "group_fields",
@@ -168,6 +169,7 @@ CHANGES = [
     ("shop.order", {"group_fields": []}, "group fields: as in code -> none"),
     ("shop.order", {"notes": "State 7 means refunded."}, "notes: as in code -> State 7 means"),
     ("shop.customer", {"untrusted_fields": ["name"]}, "untrusted fields: as in code -> name"),
+    ("shop.customer", {"write_fields": ["name"]}, "write fields: as in code -> name"),
     ("shop.customer", {"label_fields": ["country"]}, "label fields: as in code -> country"),
     # It waits for staff to open it.
     ("auth.group", {"level": Level.READ}, "level: as in code -> read: records"),
@@ -193,6 +195,7 @@ LINK = f'href="{reverse("admin:mcp_django_inspect")}?model=shop.order"'
 #: A model, and what its page says.
 WORDS = [
     ("shop.order", r"<code>status</code><div [^>]*>status · text · How far it is</div>"),
+    ("shop.order", r"<code>margin</code><div [^>]*>margin · integer</div>"),
     ("shop.order", r"<code>total</code><div [^>]*>total · decimal</div>"),
     ("shop.order", r"<code>customer__country</code><div [^>]*>customer country · text</div>"),
     ("shop.order", re.escape(LINK)),
@@ -392,6 +395,8 @@ def test_nobody_adds_or_deletes_rows_by_hand(make_user, verb):
         {"label_fields": ["margin"]},
         {"label_fields": ["customer__country"]},
         {"label_fields": ["__str__"]},
+        {"write_fields": ["id"]},
+        {"write_fields": ["nowhere"]},
         {"untrusted_fields": ["total"]},
         {"untrusted_fields": ["status"]},
         {"untrusted_fields": ["customer__country"]},

@@ -246,6 +246,11 @@ def take_away(monkeypatch):
     ExposedModel.objects.create(label="workshop.thing", fields=["id", "title"], level=Level.WRITE)
 
 
+def close_for_writing(monkeypatch):
+    names = ["title", "nowhere"]
+    ExposedModel.objects.create(label="workshop.thing", write_fields=names, level=Level.WRITE)
+
+
 def hide_in_code(monkeypatch):
     monkeypatch.setattr(
         registry._classes[Thing], "get_fields", lambda self, request: ["id", "title"]
@@ -253,7 +258,7 @@ def hide_in_code(monkeypatch):
     registry.forget_resolved()
 
 
-@pytest.mark.parametrize("act", [take_away, hide_in_code])
+@pytest.mark.parametrize("act", [take_away, close_for_writing, hide_in_code])
 def test_fields_that_staff_or_code_hide_from_a_caller_are_not_set(act, client, thing, monkeypatch):
     act(monkeypatch)
 
@@ -261,6 +266,7 @@ def test_fields_that_staff_or_code_hide_from_a_caller_are_not_set(act, client, t
 
     assert "'price' is not a field that you can set." in answer.text
     assert " price," not in answer.text
+    assert not update(client, thing, title="new").is_error
 
 
 def test_a_fault_of_a_field_that_cannot_be_set_is_told_without_its_name(

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from django.contrib import admin, messages
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.models import Group, Permission, PermissionsMixin
-from django.core.exceptions import ValidationError
+from django.core.exceptions import ImproperlyConfigured, ValidationError
 from django.forms import Field, Widget
 from django.http import HttpRequest
 from django.template.loader import render_to_string
@@ -26,10 +27,19 @@ from mcp_django.admin.decisions.base import (
     word_for,
 )
 from mcp_django.admin.tokens import ONLY_READ, have_only_read
-from mcp_django.exposure.decisions import label_choices, untrusted_choices
+from mcp_django.exposure.decisions import label_choices, untrusted_choices, write_choices
 from mcp_django.exposure.fields import kind_of
 from mcp_django.exposure.options import ModelExposure, looks_secret
-from mcp_django.exposure.paths import FILTER, GROUP, INCLUDE, ORDER, RETURN, Declaration, Path
+from mcp_django.exposure.paths import (
+    FILTER,
+    GROUP,
+    INCLUDE,
+    ORDER,
+    RETURN,
+    Declaration,
+    Path,
+    resolve,
+)
 from mcp_django.exposure.query.describe import label_of
 from mcp_django.exposure.query.serializers import as_text
 from mcp_django.exposure.registry import registry
@@ -121,13 +131,14 @@ class FieldChoicesField(Field):
 
 # The form in which staff decide about one model.
 
-#: Not a use of a query: what stands for a record where another one refers to it.
-LABEL = "label"
+#: Not uses of a query: what may be set, and what stands for a record where another refers to it.
+SET, LABEL = "set", "label"
 #: Nor this: staff add to what code says, and take nothing away.
 UNTRUSTED = "untrusted"
 #: Members of a row, with the use of fields that each narrows, and what people call it.
 USES = {
     "fields": (RETURN, "Shown"),
+    "write_fields": (SET, "Written"),
     "filter_fields": (FILTER, "Filter"),
     "order_fields": (ORDER, "Order"),
     "group_fields": (GROUP, "Group"),
@@ -156,6 +167,7 @@ def uses_of(code: ModelExposure, *, doubtful: Sequence[str]) -> list[Use]:
     allowed = {use: [path.text for path in paths[use]] for use in paths}
     allowed[RETURN] += allowed[INCLUDE]
     allowed |= {LABEL: label_choices(code), UNTRUSTED: untrusted_choices(code)}
+    allowed[SET] = write_choices(code) if code.highest_level >= Level.WRITE else []
     standard = {**allowed, LABEL: code.label_fields, UNTRUSTED: code.untrusted_fields}
     allowed[RETURN] = [*allowed[RETURN], *doubtful]
     return [
@@ -202,7 +214,10 @@ class ExposedModelForm(DecisionForm):
             if row.is_for_superuser or name in (row.fields or ())
         ]
         uses.widget.uses = uses_of(code, doubtful=doubtful)
-        paths = (path for used in Declaration(code).paths.values() for path in used)
+        paths = [path for used in Declaration(code).paths.values() for path in used]
+        for name in write_choices(code):
+            with suppress(ImproperlyConfigured):  # a field of the form alone
+                paths.append(resolve(code.model, name))
         uses.widget.about = {path.text: about_path(path) for path in paths}
         uses.widget.about |= dict.fromkeys(doubtful, DOUBTFUL)
 

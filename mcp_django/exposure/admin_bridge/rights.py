@@ -9,7 +9,6 @@ from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
 
-from django.core.exceptions import FieldDoesNotExist
 from django.db import connections
 from django.db.models import F, ManyToManyField, Model, Q, QuerySet
 from django.utils import timezone
@@ -19,7 +18,7 @@ from django.utils.dateparse import parse_datetime
 from mcp_django.exceptions import NotFound, QueryError, ToolError
 from mcp_django.exposure.admin_bridge.dry_runs import current
 from mcp_django.exposure.limits import contended, raise_lost_database
-from mcp_django.exposure.options import SECRET_WORDS, ModelExposure, looks_secret
+from mcp_django.exposure.options import ModelExposure, is_secret
 from mcp_django.exposure.paths import key_parts, parse_key
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.find import missing_record
@@ -170,9 +169,6 @@ SCOPES = {ADD: WRITE, CHANGE: WRITE, REMOVE: DELETE}
 #: The methods of a ModelAdmin that answer, where a site may have its own.
 METHODS = tuple(f"has_{verb}_permission" for verb in SCOPES)
 
-#: In Django's form for a new user: not a password, but whether there is to be any.
-NOT_SECRET = frozenset({"usable_password"})
-
 
 def is_writer(rights: Rights, verb: str) -> bool:
     return not rights.is_read_only and rights.has_scopes(frozenset({SCOPES[verb]}))
@@ -273,14 +269,6 @@ def settable(
             else name in listed
         )
     ]
-
-
-def is_secret(model: type[Model], name: str) -> bool:
-    """Like `looks_secret`, for fields of a form, which the model may not have."""
-    try:
-        return looks_secret(model, name)
-    except FieldDoesNotExist:
-        return bool(SECRET_WORDS.search(name)) and name not in NOT_SECRET
 
 
 def asks_site(rights: Rights) -> bool:
