@@ -127,6 +127,8 @@ MCP_DJANGO = {
     "PUBLIC_URL": PUBLIC_URL,
     # Programs of all kinds are tried on the demo, and few publish a document about themselves.
     "REGISTRATION": "cimd+dcr",
+    # Nobody's data: every change can be undone.
+    "KEEP_CHANGES": ["flights"],
     "INSTRUCTIONS": (
         f"Flights of invented airlines between real airports, {FIRST_DAY} to {LAST_DAY}. The "
         f"desk's clock stands at {TODAY} 12:00 UTC: earlier flights have landed, later ones are "

@@ -102,11 +102,12 @@ def unmet(setting: Field[Any], value: object) -> str | None:
         return None if value is None or is_positive(value, int) else "None or a positive number"
     if setting.name == "authenticators":
         return None if isinstance(value, list | tuple | None) else WORDS[tuple]
-    if setting.name == "staff_may_open":
+    if setting.name in ("staff_may_open", "keep_changes"):
         metas = [model._meta for model in apps.get_models()]
         labels = {name for opts in metas for name in (opts.app_label, opts.label_lower)}
         is_known = is_list_of_names(value) and labels.issuperset(map(str.lower, value))
-        return None if value is None or is_known else 'a list of apps and models, as "shop.order"'
+        is_all = value is None and setting.name == "staff_may_open"
+        return None if is_all or is_known else 'a list of apps and models, as "shop.order"'
     if setting.name == "registration":
         return None if value in REGISTRATION else f"one of {', '.join(REGISTRATION)}"
     kind = type(getattr(Config(), setting.name))

@@ -44,6 +44,9 @@ class Config:
     #: Apps and models, such as "shop" or "shop.order", that staff may open where code did not
     #: register them. None: every model of those admin sites.
     staff_may_open: Sequence[str] | None = None
+    #: Apps and models of whose records the log of the admin keeps the values before and after each
+    #: change by an assistant, so that it can be undone.
+    keep_changes: Sequence[str] = ()
     #: Values of Origin that browsers may send, besides PUBLIC_URL and, on loopback, loopback. Only
     #: pages of these may read the answers.
     allowed_origins: Sequence[str] = ()

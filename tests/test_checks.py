@@ -122,6 +122,7 @@ OAUTH_OF_DRF = "oauth2_provider.contrib.rest_framework.OAuth2Authentication"
         ({"AUTHENTICATORS": "mcp_django.auth.Anonymous"}, "E003", "a list"),
         ({"RUN_MIDDLEWARE": 1}, "E003", "a string or a list"),
         ({"STAFF_MAY_OPEN": "shop"}, "E003", "a list of apps and models"),
+        ({"KEEP_CHANGES": None}, "E003", "a list of apps and models"),
         ({"STAFF_MAY_OPEN": ["shop.ordr"]}, "E003", "a list of apps and models"),
         ({"QUERY_THREADS": 0}, "E003", "None or a positive number"),
     ],

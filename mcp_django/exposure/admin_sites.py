@@ -22,6 +22,7 @@ from mcp_django.exposure.options import (
     ModelExposure,
     WaitingExposure,
     has_plain_manager,
+    is_named_in,
     looks_at_object,
     looks_secret,
 )
@@ -198,8 +199,7 @@ def exposures_of_admins() -> dict[type[Model], type[ModelExposure]]:
 
 def staff_may_open(model: type[Model]) -> bool:
     names = get_config().staff_may_open
-    own = {model._meta.app_label, model._meta.label_lower}
-    return names is None or not own.isdisjoint(name.lower() for name in names)
+    return names is None or is_named_in(names, model)
 
 
 def exposure_of(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Container, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -95,6 +95,12 @@ def is_secret(model: type[Model], name: str) -> bool:
         return looks_secret(model, name)
     except FieldDoesNotExist:
         return bool(SECRET_WORDS.search(name)) and name not in NOT_SECRET
+
+
+def is_named_in(names: Iterable[str], model: type[Model]) -> bool:
+    """Return whether a setting names the model or its app."""
+    own = {model._meta.app_label, model._meta.label_lower}
+    return not own.isdisjoint(name.lower() for name in names)
 
 
 def may_view(user: Any, model: type[Model]) -> bool:

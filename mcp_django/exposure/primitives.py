@@ -27,7 +27,9 @@ if TYPE_CHECKING:
 
 
 #: The generic tools that change records.
-WRITES = frozenset({"create_record", "update_record", "update_records", "delete_record"})
+WRITES = frozenset(
+    {"create_record", "update_record", "update_records", "undo_change", "delete_record"}
+)
 #: All generic tools. Their number does not grow with the number of models.
 BUILT_IN = WRITES | frozenset(
     {

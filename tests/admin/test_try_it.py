@@ -237,7 +237,8 @@ def orders(admin_user):
     return [Order.objects.create(number=f"A-{n}", customer=customer) for n in range(3)]
 
 
-@pytest.mark.parametrize("tool", sorted(BUILT_IN))
+# Nothing could be undone without a change before.
+@pytest.mark.parametrize("tool", sorted(BUILT_IN - {"undo_change"}))
 def test_the_example_of_a_generic_tool_works_and_changes_nothing(admin_user, orders, tool):
     before = list(Order.objects.values())
 

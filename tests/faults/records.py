@@ -8,6 +8,21 @@ BRIDGE = "exposure/admin_bridge"
 FORMS = "exposure/forms"
 FAULTS: tuple[Fault, ...] = (
     Fault(
+        file="exposure/admin_bridge/history.py",
+        old="return kept if all(map(self.shows_values, kept)) else {}",
+        new="return kept if any(map(self.shows_values, kept)) else {}",
+    ),
+    Fault(
+        file="exposure/admin_bridge/history.py",
+        old="or any(is_secret(model, name) for name in names):",
+        new="or all(is_secret(model, name) for name in names):",
+    ),
+    Fault(
+        file="exposure/admin_bridge/undo.py",
+        old="if now.get(name) != after]",
+        new="if now.get(name, after) is None]",
+    ),
+    Fault(
         file=f"{BRIDGE}/rights.py",
         old="if not is_writer(rights, verb) or rights.level(model) < Level.WRITE:",
         new="if not is_writer(rights, verb):",

@@ -24,7 +24,8 @@ from tests.workshop.models import Part, Remark, Tag, Thing
 def _workshop(request, settings, tmp_path):
     """The admin of the workshop, and what it exposes; `exposure(Thing={...})` marks changes."""
     settings.MEDIA_ROOT = tmp_path
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "ADMIN_SITES": ["workshop"]}
+    own = {"ADMIN_SITES": ["workshop"], "KEEP_CHANGES": ["workshop"]}
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, **own}
     marker = request.node.get_closest_marker("exposure")
     with exposed(**({} if marker is None else marker.kwargs)):
         yield

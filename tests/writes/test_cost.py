@@ -39,8 +39,9 @@ def keys(thing):
     ],
 )
 def test_a_call_costs_so_much_and_no_more(
-    client, keys, tool, model, arguments, reads, statements, calls
+    client, configure, keys, tool, model, arguments, reads, statements, calls
 ):
+    configure(KEEP_CHANGES=[])
     arguments = {"model": f"workshop.{model}", **keys.get(model, {}), **arguments}
 
     sent, walked = cost_of(client, tool, arguments)

@@ -24,9 +24,10 @@ CALLS = {
     "create_record": {"model": "workshop.tag", "values": {"name": "new"}},
     "update_record": {"model": "workshop.tag", "pk": 1, "values": {"name": "new"}},
     "update_records": {"model": "workshop.tag", "pks": [1], "values": {"name": "new"}},
+    "undo_change": {"model": "workshop.tag", "pk": 1, "change": 1},
     "delete_record": {"model": "workshop.tag", "pk": 1},
 }
-UPDATES = {"update_record", "update_records"}
+UPDATES = {"update_record", "update_records", "undo_change"}
 EVERY = ["add_tag", "change_tag", "delete_tag"]
 
 

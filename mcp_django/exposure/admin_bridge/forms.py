@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -276,6 +276,10 @@ class Saved:
     #: numbers of their rows.
     changed: Mapping[str, Mapping[str, int] | None]
     messages: Sequence[CapturedMessage]
+    #: What the form had in its fields before.
+    initial: Mapping[str, Any] = field(default_factory=dict)
+    #: What the ModelAdmin returned when it wrote the log: of Django's own one, the entry.
+    entry: Any = None
 
 
 class Accepted(ToolError):
@@ -471,7 +475,13 @@ class RecordForm:
         recorder = self._post(one_call, post, seen)
         messages = without_reports(recorder.messages, plain_text(seen["obj"]))
         changed = self._told_of(seen["changed"], post)
-        return Saved(obj=seen["obj"], changed=changed, messages=messages)
+        return Saved(
+            obj=seen["obj"],
+            changed=changed,
+            messages=messages,
+            initial=self.form.initial,
+            entry=getattr(one_call, "mcp_entry", None),
+        )
 
     def _post(self, one_call: Any, post: SubmittedForm, seen: Mapping[str, Any]) -> Any:
         """Send the form, and return what its page said. Raises ToolError unless `seen` fills."""

@@ -9,27 +9,38 @@ from __future__ import annotations
 import json
 import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
+import msgspec
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.admin.options import get_content_type_for_model
 from django.contrib.admin.utils import flatten_fieldsets
-from django.db.models import Model
+from django.contrib.auth import get_user_model
+from django.db.models import Model, QuerySet
+from django.forms.models import model_to_dict
 from django.utils import translation
 from django.utils.text import capfirst, get_text_list
 
+from mcp_django.conf import get_config
+from mcp_django.exceptions import ToolError
+from mcp_django.exposure.admin_bridge.changes import brief, key_as_json, relations_of
+from mcp_django.exposure.admin_bridge.forms import Saved
 from mcp_django.exposure.admin_bridge.requests import NOTE
+from mcp_django.exposure.admin_bridge.rights import CHANGE as CHANGES
+from mcp_django.exposure.admin_bridge.rights import may, viewing_admin
 from mcp_django.exposure.limits import limited, raise_lost_database
-from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.options import ModelExposure, is_named_in, is_secret
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.guard import is_plain
-from mcp_django.exposure.query.related import shows_records
+from mcp_django.exposure.query.related import find_object, shows_records, visible_labels
 from mcp_django.exposure.query.serializers import as_text, utc
+from mcp_django.templating.fences import fenced_value
 
 logger = logging.getLogger("mcp_django")
 
@@ -47,6 +58,12 @@ class HistoryEntry:
     change: str
     #: The package that kept it. Empty: the log of the admin.
     source: str = ""
+    #: The record, where a history is about several.
+    pk: Any = None
+    #: Values before and after, by the names of fields, where the log has kept them.
+    values: Mapping[str, Any] = field(default_factory=dict)
+    #: What `undo_change` calls the change. None: the caller cannot undo it.
+    undo: int | None = None
 
     def as_json(self) -> dict[str, Any]:
         found = {
@@ -54,9 +71,9 @@ class HistoryEntry:
             "user": self.user,
             "action": self.action,
             "change": self.change,
-            "source": self.source,
         }
-        return {name: value for name, value in found.items() if name != "source" or value}
+        others = ("pk", "values", "undo", "source")
+        return found | {name: value for name in others if (value := getattr(self, name))}
 
 
 class ReadableNames:
@@ -136,24 +153,54 @@ class RecordLog:
             and not self.rights.checks_rows_one_by_one(model)
         )
 
-    def entries(self) -> list[HistoryEntry]:
+    def entries(self, *, user: str | None = None) -> list[HistoryEntry]:
         """Those of the admin's log, newest first."""
-        content_type: Any = get_content_type_for_model(self.exposure.model)
-        rows = LogEntry.objects.filter(content_type=content_type, object_id=str(self.obj.pk))
-        rows = rows.select_related("user").order_by("-action_time", "-pk")
+        rows = logged_rows(self.exposure.model, user=user).filter(object_id=str(self.obj.pk))
         with limited(rows.db):
             found = list(rows[:MOST_READ])
-        texts = [(row, self.text_of(row.change_message)) for row in found]
-        return [
-            HistoryEntry(
-                at=row.action_time,
-                user=row.user.get_username(),
-                action=LOGGED_ACTIONS.get(row.action_flag, "changed"),
-                change=text,
-            )
-            for row, text in texts
-            if text is not None
-        ]
+        entries = (self.entry(row) for row in found)
+        return [one for one in entries if one is not None]
+
+    def entry(self, row: LogEntry) -> HistoryEntry | None:
+        """Return what this caller may read of a row, or None for one about other things alone."""
+        text = self.text_of(row.change_message)
+        if text is None:
+            return None
+        kept = kept_values(row.change_message)
+        shown = {name: pair for name, pair in kept.items() if self.shows_values(name)}
+        may_undo = shown and len(shown) == len(kept)
+        return HistoryEntry(
+            at=row.action_time,
+            user=row.user.get_username(),
+            action=LOGGED_ACTIONS.get(row.action_flag, "changed"),
+            change=text,
+            values={name: self.brief_values(name, pair) for name, pair in shown.items()},
+            undo=row.pk if may_undo and may(self.rights, self.exposure.model, CHANGES) else None,
+        )
+
+    def undoable(self, message: str) -> Mapping[str, Any]:
+        """Return the values before and after a change, if this caller reads all of them. Else
+        nothing.
+        """
+        kept = kept_values(message)
+        return kept if all(map(self.shows_values, kept)) else {}
+
+    def shows_values(self, name: str) -> bool:
+        masked = self.rights.masks(self.exposure.model)
+        return name in self.names.fields and name not in masked
+
+    def brief_values(self, name: str, pair: Sequence[Any]) -> list[Any]:
+        """Return two values for an answer. Of sets of records only the members that are seen."""
+        model, rights = self.exposure.model, self.rights
+        for relation in relations_of(model, [name]):
+            related = relation.related_model
+            keys = {str(key) for members in pair for key in members}
+            seen = {str(key) for key in visible_labels(rights, related, keys)}
+            pair = [[key for key in members if str(key) in seen] for members in pair]
+        mark = rights.mark
+        if name in rights.untrusted(model):
+            pair = [fenced_value(value, mark) for value in pair]
+        return [brief(value, mark=mark) for value in pair]
 
     def text_of(self, message: str) -> str | None:
         """What this caller may read of a message, or None where it is about other things alone."""
@@ -188,6 +235,112 @@ class RecordLog:
         words = fields if isinstance(fields, list) else []
         shown = [word for word in words if all(one.shows(word) for one in readable)]
         return f"Changed {get_text_list(shown, 'and')} of {name}." if shown else ""
+
+
+def logged_rows(model: type[Model], *, user: str | None = None) -> QuerySet[LogEntry]:
+    """Return the rows of the admin's log about a model, newest first: all, or those of a user."""
+    content_type: Any = get_content_type_for_model(model)
+    rows = LogEntry.objects.filter(content_type=content_type)
+    if user is not None:
+        name = f"user__{get_user_model().USERNAME_FIELD}"
+        rows = rows.filter(**{name: user.replace("\x00", "?")})
+    return rows.select_related("user").order_by("-action_time", "-pk")
+
+
+def last_changes(
+    rights: Rights, exposure: ModelExposure, *, user: str | None, most: int
+) -> list[HistoryEntry]:
+    """Return the newest entries about records of a model that this caller may see."""
+    model = exposure.model
+    rows, using = logged_rows(model, user=user), rights.rows(model).db
+    with limited(rows.db):
+        found = list(rows[:MOST_READ])
+    logs: dict[Any, RecordLog | None] = {}
+    entries: list[HistoryEntry] = []
+    for row in found:
+        if row.object_id not in logs:
+            logs[row.object_id] = log_of(rights, exposure, row.object_id, using=using)
+        log = logs[row.object_id]
+        if log is None or (entry := log.entry(row)) is None:
+            continue
+        entries.append(replace(entry, pk=key_as_json(log.obj.pk)))
+        if len(entries) == most:
+            break
+    return entries
+
+
+def log_of(rights: Rights, exposure: ModelExposure, pk: Any, *, using: str) -> RecordLog | None:
+    try:
+        obj = find_object(rights, exposure, pk, using=using)
+    except ToolError:
+        return None
+    model_admin = viewing_admin(rights, exposure, obj)
+    return None if model_admin is None else RecordLog(rights, exposure, model_admin, obj)
+
+
+# Values before and after a change. They are a part of our note, which the admin does not show.
+
+#: Characters of the values of one change, in JSON.
+MOST_KEPT_OF_CHANGE = 20_000
+
+
+def keeps_values(model: type[Model]) -> bool:
+    return is_named_in(get_config().keep_changes, model)
+
+
+def keep_values(saved: Saved, row: Model | None) -> None:
+    """Write the values before and after a change into its entry of the log. `row` is the record
+    now. Nothing is kept of a change of rows of inlines, of files or of what looks secret: no
+    change is undone in part.
+    """
+    entry, names = saved.entry, [*saved.changed]
+    parts = parts_of_message(entry.change_message) if isinstance(entry, LogEntry) else None
+    if row is None or not (parts and names and is_note(parts[-1][1])):
+        return
+    model = type(row)
+    initial = {name: saved.initial[name] for name in names if name in saved.initial}
+    before, after = values_as_json(model, initial), fields_as_json(row, names)
+    if not {*before} == {*after} == {*names} or any(is_secret(model, name) for name in names):
+        return
+    values = {name: [before[name], after[name]] for name in names}
+    parts[-1] = (parts[-1][0], {**parts[-1][1], "values": values})
+    message = json.dumps([{verb: what} for verb, what in parts])
+    if len(message) <= MOST_KEPT_OF_CHANGE:
+        LogEntry.objects.filter(pk=entry.pk).update(change_message=message)
+
+
+def kept_values(message: str) -> Mapping[str, Any]:
+    for _, what in reversed(parts_of_message(message) or []):
+        if is_note(what) and isinstance(what.get("values"), dict):
+            kept: Mapping[str, Any] = what["values"]
+            return kept
+    return {}
+
+
+def fields_as_json(row: Model, names: Iterable[str]) -> dict[str, Any]:
+    """Return the stored values of fields of a form, by name, as `update_record` takes them. Files,
+    and what JSON has no form for, are left out.
+    """
+    return values_as_json(type(row), model_to_dict(row, fields=[*names]))
+
+
+def values_as_json(model: type[Model], values: Mapping[str, Any]) -> dict[str, Any]:
+    sets = {one.name for one in relations_of(model, values)}
+    found = {}
+    for name, value in values.items():
+        with suppress(TypeError, ValueError):
+            encoded = msgspec.json.encode(value, enc_hook=key_of)
+            found[name] = msgspec.json.decode(encoded)
+            if name in sets:
+                found[name].sort(key=str)
+    return found
+
+
+def key_of(value: Any) -> Any:
+    """Return the key of a record, for what encodes JSON. Raises TypeError for anything else."""
+    if not isinstance(value, Model):
+        raise TypeError
+    return key_as_json(value.pk)
 
 
 def is_note(what: Mapping[str, Any]) -> bool:

@@ -87,7 +87,8 @@ def username(user: Any) -> str | None:
     return None if user is None else str(user.get_username())
 
 
-def history_of(log: RecordLog, *, most: int) -> list[HistoryEntry]:
+def history_of(log: RecordLog, *, user: str | None, most: int) -> list[HistoryEntry]:
     """The newest entries about a record, from wherever a site keeps them."""
-    found = [*log.entries(), *rows_of_simple_history(log), *versions_of_reversion(log)]
+    others = [*rows_of_simple_history(log), *versions_of_reversion(log)]
+    found = [*log.entries(user=user), *(one for one in others if user in (None, one.user))]
     return sorted(found, key=lambda one: one.at, reverse=True)[:most]

@@ -67,7 +67,8 @@ def signed_copy(model_admin: Any, context: CallContext) -> Any:
                 message = [*message, {"added": {"name": "note", "object": note}}]
             else:
                 message = f"{message} ({note})"
-            return log(request, obj, message)
+            one_call.mcp_entry = log(request, obj, message)
+            return one_call.mcp_entry
 
         return logged
 

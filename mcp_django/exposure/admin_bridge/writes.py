@@ -29,6 +29,7 @@ from mcp_django.exposure.admin_bridge.deletes import (
 )
 from mcp_django.exposure.admin_bridge.dry_runs import dry_run as trying
 from mcp_django.exposure.admin_bridge.forms import RecordForm, Saved, version_in_form
+from mcp_django.exposure.admin_bridge.history import keep_values, keeps_values
 from mcp_django.exposure.admin_bridge.posts import disable_unshown
 from mcp_django.exposure.admin_bridge.relations import (
     COMBINED,
@@ -276,6 +277,8 @@ def save_each(
                     f"\n{error}"
                 ) from error
             changed = before_and_after(rights, model, saved.changed, before=before, after=after)
+            if keeps_values(model):
+                keep_values(saved, written_row(saved, model, using=using))
             made.append({"pk": key_as_json(key), "changed": changed})
         return {
             "records": len(made),
@@ -458,6 +461,11 @@ def writing(using: str) -> Iterator[None]:
         raise ToolError("Nothing was saved: the database took too long.") from error
 
 
+def written_row(saved: Saved, model: type[Model], *, using: str) -> Model | None:
+    """Return the row as the database has it. None: the site has removed it at once."""
+    return model._base_manager.using(using).filter(pk=saved.obj.pk).first()
+
+
 def answer_of(
     rights: Rights,
     exposure: ModelExposure,
@@ -470,7 +478,9 @@ def answer_of(
     model, using = exposure.model, router.db_for_write(exposure.model)
     changed = before_and_after(rights, model, saved.changed, before=before, after=after)
     found: dict[str, Any] = {"pk": key_as_json(saved.obj.pk), "changed": changed}
-    row = model._base_manager.using(using).filter(pk=saved.obj.pk).first()
+    row = written_row(saved, model, using=using)
+    if before is not None and keeps_values(model):
+        keep_values(saved, row)
     if version := version_in_form(rights, row):
         found["version"] = version
     record: Any = after.record or None

@@ -145,10 +145,12 @@ DEFAULT_ENTRIES, MOST_ENTRIES = 20, 50
 
 
 class GetHistory(ToolArguments):
-    """Who changed a record, when and how, newest first, as the log of the admin says."""
+    """Who changed a record, when and how, newest first, as the log of the admin says. Without a
+    pk: the last changes of all records of the model."""
 
     model: ModelLabel
-    pk: PrimaryKey
+    pk: PrimaryKey | UnsetType = UNSET
+    user: Annotated[str | UnsetType, about("Only changes by the user of this name.")] = UNSET
     limit: Annotated[
         int | UnsetType,
         about(f"{DEFAULT_ENTRIES} without it, at most {MOST_ENTRIES}."),
@@ -242,6 +244,16 @@ class UpdateRecords(ToolArguments):
     search: str | UnsetType = UNSET
     confirmation: Confirmation | UnsetType = UNSET
     dry_run: DryRun = False
+
+
+class UndoChange(ToolArguments):
+    """Undo one change of a record, if its fields have not changed since. A person must agree: if
+    the answer has a question, ask it."""
+
+    model: ModelLabel
+    pk: PrimaryKey
+    change: Annotated[int, about("The undo of an entry that get_history shows.")]
+    confirmation: Confirmation | UnsetType = UNSET
 
 
 class DeleteRecord(ToolArguments):

@@ -28,7 +28,7 @@ from mcp_django.exposure.admin_bridge.rights import (
     viewing_admin,
 )
 from mcp_django.exposure.functions.arguments import Arguments, unpacked
-from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.options import ModelExposure, is_named_in
 from mcp_django.exposure.paths import parse_key
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.primitives import Lane, Outcome
@@ -251,6 +251,17 @@ class WriteTool(RecordTool):
         return writes.question_about(context, rights, self.decode(arguments))
 
 
+class UndoTool(WriteTool):
+    """It exists where the log keeps what changes were before."""
+
+    def exists_for(self, rights: Rights) -> bool:
+        names = get_config().keep_changes
+        return super().exists_for(rights) and any(
+            is_named_in(names, one.model) and may(rights, one.model, self.verb)
+            for one in rights.exposures()
+        )
+
+
 class HistoryTool(RecordTool):
     """It exists for those to whom an admin shows pages of records."""
 
@@ -362,6 +373,13 @@ def update_records(context: CallContext, rights: Rights, given: asked.UpdateReco
     return result_of_write(answer, model=given.model, keys=answer["keys"])
 
 
+def undo_change(context: CallContext, rights: Rights, given: asked.UndoChange) -> ToolResult:
+    from mcp_django.exposure.admin_bridge.undo import undo
+
+    answer = undo(context, rights, given)
+    return result_of_write(answer, model=given.model, keys=[given.pk])
+
+
 def delete_record(context: CallContext, rights: Rights, given: asked.DeleteRecord) -> ToolResult:
     from mcp_django.exposure.admin_bridge import writes
 
@@ -458,21 +476,27 @@ def with_admin_url(rights: Rights, model_admin: Any, pk: Any, encoded: bytes) ->
 
 
 def get_history(context: CallContext, rights: Rights, given: asked.GetHistory) -> ToolResult:
-    """Of a record that get_record shows, for those who may view it in the admin."""
-    exposure = rights.exposure(given.model)
-    obj = find_object(rights, exposure, given.pk, using=rights.rows(exposure.model).db)
+    """Of records that get_record shows, for those who may view them in the admin."""
+    exposure, user = rights.exposure(given.model), asked.or_default(given.user)
     most, note = page_limit(
         asked.or_default(given.limit), default=asked.DEFAULT_ENTRIES, most=asked.MOST_ENTRIES
     )
+    # The admin is optional; where it is missing there is no such tool.
+    from mcp_django.exposure.admin_bridge import history, history_packages
+
+    refusal = NotFound(f"There is no history of this {exposure.label} that you may see.")
+    if given.pk is UNSET:
+        if not has_pages(rights, exposure):
+            raise refusal
+        entries = history.last_changes(rights, exposure, user=user, most=most)
+        return result_of(msgspec.json.encode({"history": [one.as_json() for one in entries]}))
+    obj: Any = find_object(rights, exposure, given.pk, using=rights.rows(exposure.model).db)
     model_admin = viewing_admin(rights, exposure, obj)
     if model_admin is None:
-        raise NotFound(f"There is no history of this {exposure.label} that you may see.")
-    # The admin is optional.
-    from mcp_django.exposure.admin_bridge.history import RecordLog
-    from mcp_django.exposure.admin_bridge.history_packages import history_of
-
-    log = RecordLog(rights, exposure, model_admin, obj)
-    answer = {"history": [one.as_json() for one in history_of(log, most=most)]}
+        raise refusal
+    log = history.RecordLog(rights, exposure, model_admin, obj)
+    entries = history_packages.history_of(log, user=user, most=most)
+    answer = {"history": [one.as_json() for one in entries]}
     if not (answer["history"] or log.shows_page):
         note = "Changes of fields that you cannot read are not listed."
     return result_of(msgspec.json.encode(answer | ({"note": note} if note else {})))
@@ -528,6 +552,14 @@ RECORD_TOOLS: dict[str, RecordTool] = {
             asked.UpdateRecords,
             verb=CHANGE,
             title="Change several records",
+            confirms_itself=True,
+            part_of="update_record",
+        ),
+        UndoTool(
+            undo_change,
+            asked.UndoChange,
+            verb=CHANGE,
+            title="Undo a change",
             confirms_itself=True,
             part_of="update_record",
         ),

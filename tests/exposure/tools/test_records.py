@@ -43,7 +43,8 @@ def test_every_tool_is_read_only_and_described(client):
         assert tool["inputSchema"]["additionalProperties"] is False
 
 
-def test_who_may_do_everything_finds_all_built_in_tools_in_at_most_12_kib(make_client):
+def test_who_may_do_everything_finds_all_built_in_tools_in_at_most_12_kib(make_client, configure):
+    configure(KEEP_CHANGES=["shop"])
     ExposedModel.objects.create(label="shop.customer", level=Level.WRITE)
     tools = make_client(is_superuser=True).list_tools()
 
