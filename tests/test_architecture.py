@@ -112,7 +112,7 @@ BUDGET = {
     ("protocol",): 2_003,
     ("exposure",): 4_908,
     ("exposure/query",): 5_645,
-    ("exposure/admin_bridge", "exposure/forms"): 6_043,
+    ("exposure/admin_bridge", "exposure/forms"): 6_044,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_104,

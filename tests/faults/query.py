@@ -126,11 +126,6 @@ FAULTS: tuple[Fault, ...] = (
         new="if self.exposed.untrusted and not value else value",
     ),
     Fault(
-        file="exposure/query/content_types.py",
-        old="return model in rights.exposed.exposures and rights.level(model) >= Level.READ",
-        new="return model in rights.exposed.exposures",
-    ),
-    Fault(
         file="exposure/query/search.py",
         old="            if where != self.where:\n                return None\n",
         new="",

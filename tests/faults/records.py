@@ -8,6 +8,11 @@ BRIDGE = "exposure/admin_bridge"
 FORMS = "exposure/forms"
 FAULTS: tuple[Fault, ...] = (
     Fault(
+        file="exposure/query/content_types.py",
+        old="return model in rights.exposed.exposures and rights.level(model) >= Level.READ",
+        new="return model in rights.exposed.exposures",
+    ),
+    Fault(
         file="exposure/admin_bridge/history.py",
         old="return kept if all(map(self.shows_values, kept)) else {}",
         new="return kept if any(map(self.shows_values, kept)) else {}",

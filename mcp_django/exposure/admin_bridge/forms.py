@@ -169,7 +169,8 @@ class InlineForms:
                 model = self.formset.model
                 using = router.db_for_write(model)
                 check_within(self.rights, model, [stored[at].instance], using=using)
-            found[at] = number, row
+            # The admin does not look at the values of a row that goes.
+            found[at] = number, ({"delete": True} if row.get("delete") else row)
             new = max(new, at + 1)
         return found
 
