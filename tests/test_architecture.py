@@ -112,7 +112,7 @@ BUDGET = {
     ("protocol",): 2_003,
     ("exposure",): 4_908,
     ("exposure/query",): 5_645,
-    ("exposure/admin_bridge", "exposure/forms"): 6_044,
+    ("exposure/admin_bridge", "exposure/forms"): 6_047,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_104,

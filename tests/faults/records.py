@@ -14,13 +14,13 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         file="exposure/admin_bridge/history.py",
-        old="return kept if all(map(self.shows_values, kept)) else {}",
-        new="return kept if any(map(self.shows_values, kept)) else {}",
+        old="return bool(kept) and all(members) and all(map(self.shows_values, kept))",
+        new="return bool(kept) and all(map(self.shows_values, kept))",
     ),
     Fault(
         file="exposure/admin_bridge/history.py",
-        old="or any(is_secret(model, name) for name in names):",
-        new="or all(is_secret(model, name) for name in names):",
+        old="or any(is_secret(type(row), name) for name in names):",
+        new="or all(is_secret(type(row), name) for name in names):",
     ),
     Fault(
         file="exposure/admin_bridge/undo.py",

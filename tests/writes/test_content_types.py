@@ -58,6 +58,7 @@ def test_records_and_groups_name_the_models_that_the_caller_sees(client, comment
         ({"content_type": " Workshop.Tag"}, [1]),
         ({"content_type__in": ["workshop.tag", "workshop.thing"]}, [0, 1]),
         ({"content_type": "workshop.job"}, "no model is called 'workshop.job'"),
+        ({"content_type": "a\0.b"}, "content_type"),
         ({"content_type": "nowhere"}, "no model is called 'nowhere'"),
     ],
     ids=repr,

@@ -151,6 +151,14 @@ def test_members_that_a_caller_may_not_see_are_neither_named_nor_touched(
     assert entry["values"] == {"tags": [[red.pk], []]}
     assert not undo(asker, thing).is_error
     assert names(thing) == ["blue", "red"]
+    # Who no longer sees what came or went learns nothing of it.
+    Tag.objects.filter(pk=blue.pk).update(name="seen")
+    update(asker, thing, tags={"remove": [blue.pk]})
+    Tag.objects.filter(pk=blue.pk).update(name="blue")
+    entry = history(asker, thing)[0]
+    assert entry["values"] == {"tags": [[red.pk], [red.pk]]}
+    assert "undo" not in entry
+    assert NOTHING in undo(asker, thing, LogEntry.objects.latest("pk").pk).text
 
 
 @pytest.mark.parametrize(

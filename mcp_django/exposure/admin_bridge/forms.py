@@ -277,8 +277,8 @@ class Saved:
     #: numbers of their rows.
     changed: Mapping[str, Mapping[str, int] | None]
     messages: Sequence[CapturedMessage]
-    #: What the form had in its fields before.
-    initial: Mapping[str, Any] = field(default_factory=dict)
+    #: The values before of the fields that were sent, where the log keeps them.
+    before: Mapping[str, Any] = field(default_factory=dict)
     #: What the ModelAdmin returned when it wrote the log: of Django's own one, the entry.
     entry: Any = None
 
@@ -480,7 +480,6 @@ class RecordForm:
             obj=seen["obj"],
             changed=changed,
             messages=messages,
-            initial=self.form.initial,
             entry=getattr(one_call, "mcp_entry", None),
         )
 

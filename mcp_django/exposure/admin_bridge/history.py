@@ -14,6 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -27,7 +28,6 @@ from django.utils import translation
 from django.utils.text import capfirst, get_text_list
 
 from mcp_django.conf import get_config
-from mcp_django.exceptions import ToolError
 from mcp_django.exposure.admin_bridge.changes import brief, key_as_json, relations_of
 from mcp_django.exposure.admin_bridge.forms import Saved
 from mcp_django.exposure.admin_bridge.requests import NOTE
@@ -38,7 +38,7 @@ from mcp_django.exposure.options import ModelExposure, is_named_in, is_secret
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.guard import is_plain
-from mcp_django.exposure.query.related import find_object, shows_records, visible_labels
+from mcp_django.exposure.query.related import find_objects, shows_records, visible_labels
 from mcp_django.exposure.query.serializers import as_text, utc
 from mcp_django.templating.fences import fenced_value
 
@@ -167,23 +167,35 @@ class RecordLog:
         if text is None:
             return None
         kept = kept_values(row.change_message)
-        shown = {name: pair for name, pair in kept.items() if self.shows_values(name)}
-        may_undo = shown and len(shown) == len(kept)
+        may_undo = self.undoable(kept) and may(self.rights, self.exposure.model, CHANGES)
         return HistoryEntry(
             at=row.action_time,
             user=row.user.get_username(),
             action=LOGGED_ACTIONS.get(row.action_flag, "changed"),
             change=text,
-            values={name: self.brief_values(name, pair) for name, pair in shown.items()},
-            undo=row.pk if may_undo and may(self.rights, self.exposure.model, CHANGES) else None,
+            values={
+                name: self.brief_values(name, pair)
+                for name, pair in kept.items()
+                if self.shows_values(name)
+            },
+            undo=row.pk if may_undo else None,
         )
 
-    def undoable(self, message: str) -> Mapping[str, Any]:
-        """Return the values before and after a change, if this caller reads all of them. Else
-        nothing.
+    def undoable(self, kept: Mapping[str, Any]) -> bool:
+        """Return whether this caller reads all of a change: each member that a set gained or lost
+        as well.
         """
-        kept = kept_values(message)
-        return kept if all(map(self.shows_values, kept)) else {}
+        members = []
+        for relation in relations_of(self.exposure.model, kept):
+            before, after = kept[relation.name]
+            moved = [key for key in [*before, *after] if (key in before) != (key in after)]
+            members.append(self.seen_members(relation, [moved]) == [moved])
+        return bool(kept) and all(members) and all(map(self.shows_values, kept))
+
+    def seen_members(self, relation: Any, pair: Sequence[Any]) -> list[Any]:
+        keys = {str(key) for members in pair for key in members}
+        seen = {str(key) for key in visible_labels(self.rights, relation.related_model, keys)}
+        return [[key for key in members if str(key) in seen] for members in pair]
 
     def shows_values(self, name: str) -> bool:
         masked = self.rights.masks(self.exposure.model)
@@ -193,10 +205,7 @@ class RecordLog:
         """Return two values for an answer. Of sets of records only the members that are seen."""
         model, rights = self.exposure.model, self.rights
         for relation in relations_of(model, [name]):
-            related = relation.related_model
-            keys = {str(key) for members in pair for key in members}
-            seen = {str(key) for key in visible_labels(rights, related, keys)}
-            pair = [[key for key in members if str(key) in seen] for members in pair]
+            pair = self.seen_members(relation, pair)
         mark = rights.mark
         if name in rights.untrusted(model):
             pair = [fenced_value(value, mark) for value in pair]
@@ -255,27 +264,18 @@ def last_changes(
     rows, using = logged_rows(model, user=user), rights.rows(model).db
     with limited(rows.db):
         found = list(rows[:MOST_READ])
-    logs: dict[Any, RecordLog | None] = {}
-    entries: list[HistoryEntry] = []
-    for row in found:
-        if row.object_id not in logs:
-            logs[row.object_id] = log_of(rights, exposure, row.object_id, using=using)
-        log = logs[row.object_id]
-        if log is None or (entry := log.entry(row)) is None:
-            continue
-        entries.append(replace(entry, pk=key_as_json(log.obj.pk)))
-        if len(entries) == most:
-            break
-    return entries
-
-
-def log_of(rights: Rights, exposure: ModelExposure, pk: Any, *, using: str) -> RecordLog | None:
-    try:
-        obj = find_object(rights, exposure, pk, using=using)
-    except ToolError:
-        return None
-    model_admin = viewing_admin(rights, exposure, obj)
-    return None if model_admin is None else RecordLog(rights, exposure, model_admin, obj)
+    keys = list({row.object_id: None for row in found})
+    objects = find_objects(rights, exposure, keys, using=using)
+    logs: dict[str | None, RecordLog] = {}
+    for obj in objects:
+        if (model_admin := viewing_admin(rights, exposure, obj)) is not None:
+            logs[str(obj.pk)] = RecordLog(rights, exposure, model_admin, obj)
+    entries = (
+        replace(entry, pk=key_as_json(log.obj.pk))
+        for row in found
+        if (log := logs.get(row.object_id)) and (entry := log.entry(row))
+    )
+    return [*islice(entries, most)]
 
 
 # Values before and after a change. They are a part of our note, which the admin does not show.
@@ -297,10 +297,9 @@ def keep_values(saved: Saved, row: Model | None) -> None:
     parts = parts_of_message(entry.change_message) if isinstance(entry, LogEntry) else None
     if row is None or not (parts and names and is_note(parts[-1][1])):
         return
-    model = type(row)
-    initial = {name: saved.initial[name] for name in names if name in saved.initial}
-    before, after = values_as_json(model, initial), fields_as_json(row, names)
-    if not {*before} == {*after} == {*names} or any(is_secret(model, name) for name in names):
+    before, after = saved.before, fields_as_json(row, names)
+    is_whole = {*names} == {*after} and {*names} <= {*before}
+    if not is_whole or any(is_secret(type(row), name) for name in names):
         return
     values = {name: [before[name], after[name]] for name in names}
     parts[-1] = (parts[-1][0], {**parts[-1][1], "values": values})
@@ -321,11 +320,8 @@ def fields_as_json(row: Model, names: Iterable[str]) -> dict[str, Any]:
     """Return the stored values of fields of a form, by name, as `update_record` takes them. Files,
     and what JSON has no form for, are left out.
     """
-    return values_as_json(type(row), model_to_dict(row, fields=[*names]))
-
-
-def values_as_json(model: type[Model], values: Mapping[str, Any]) -> dict[str, Any]:
-    sets = {one.name for one in relations_of(model, values)}
+    values = model_to_dict(row, fields=[*names])
+    sets = {one.name for one in relations_of(type(row), values)}
     found = {}
     for name, value in values.items():
         with suppress(TypeError, ValueError):

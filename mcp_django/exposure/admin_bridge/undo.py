@@ -15,7 +15,7 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.admin_bridge import writes
 from mcp_django.exposure.admin_bridge.changes import relations_of
-from mcp_django.exposure.admin_bridge.history import RecordLog, fields_as_json
+from mcp_django.exposure.admin_bridge.history import RecordLog, fields_as_json, kept_values
 from mcp_django.exposure.admin_bridge.rights import (
     CHANGE,
     find_locked,
@@ -54,8 +54,8 @@ def undo(context: CallContext, rights: Rights, given: UndoChange) -> dict[str, A
         entry = entries.first() if -(2**31) < given.change < 2**31 else None
         if entry is None or model_admin is None:
             raise ToolError(NOTHING_TO_UNDO)
-        values = RecordLog(rights, exposure, model_admin, obj).undoable(entry.change_message)
-        if not values:
+        values = kept_values(entry.change_message)
+        if not RecordLog(rights, exposure, model_admin, obj).undoable(values):
             raise ToolError(NOTHING_TO_UNDO)
         row = stored_row(obj, model)
         now = {} if row is None else fields_as_json(row, values)

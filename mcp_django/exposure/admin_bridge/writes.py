@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from copy import copy
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -29,7 +30,11 @@ from mcp_django.exposure.admin_bridge.deletes import (
 )
 from mcp_django.exposure.admin_bridge.dry_runs import dry_run as trying
 from mcp_django.exposure.admin_bridge.forms import RecordForm, Saved, version_in_form
-from mcp_django.exposure.admin_bridge.history import keep_values, keeps_values
+from mcp_django.exposure.admin_bridge.history import (
+    fields_as_json,
+    keep_values,
+    keeps_values,
+)
 from mcp_django.exposure.admin_bridge.posts import disable_unshown
 from mcp_django.exposure.admin_bridge.relations import (
     COMBINED,
@@ -227,6 +232,7 @@ def save_one(
     # Whoever writes second reads what the first has written, and keeps it.
     form = open_form(context, rights, given, find=find_locked)
     exposure, before, values = form.exposure, None, given.values or {}
+    kept: dict[str, Any] = {}
     state = partial(state_of_record, rights, exposure.model, names=values, using=using)
     if isinstance(given, UpdateRecord):
         if given.version:
@@ -235,8 +241,10 @@ def save_one(
         if given.if_unmodified_since:
             check_unmodified(exposure, form.obj, given.if_unmodified_since)
         before = state(form.obj.pk)
+        if keeps_values(exposure.model):
+            kept = fields_as_json(form.obj, values)
     saved = form.save(values, given.inlines or {})
-    return saved, before, state(saved.obj.pk)
+    return replace(saved, before=kept), before, state(saved.obj.pk)
 
 
 def save_each(

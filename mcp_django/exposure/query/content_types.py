@@ -10,7 +10,7 @@ from django.apps import apps
 from django.db.models import ForeignKey
 
 from mcp_django.exceptions import QueryError
-from mcp_django.exposure.fields import quoted
+from mcp_django.exposure.fields import bounded_text, quoted
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.serializers import Values
 from mcp_django.exposure.query.tables import Labels
@@ -56,7 +56,7 @@ def key_of_type(rights: Rights, types: Any, label: str) -> Any:
     """Return the key of a model among content types. Raises QueryError for a model of which the
     caller sees no records.
     """
-    app, _, name = label.strip().lower().partition(".")
+    app, _, name = bounded_text(label).strip().lower().partition(".")
     keys = list(names_of_types(rights, types.filter(app_label=app, model=name)))
     if not keys:
         raise QueryError(
