@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from django.contrib.auth import get_user_model
-from django.db import Error, router, transaction
+from django.db import DEFAULT_DB_ALIAS, Error, router, transaction
 from django.db.models import F, Model
 from django.db.models.signals import m2m_changed, post_delete, post_save
 
@@ -36,6 +36,9 @@ def places() -> Places:
 
     Part of the key of whatever outlives a call. No query.
     """
+    # Each call asks a few times, and most sites have one database.
+    if not router.routers:
+        return (current_place(DEFAULT_DB_ALIAS),)
     # By the router of writes: one of reads may take turns.
     kinds = get_user_model(), models.PersonalToken, models.ExposureGeneration
     aliases = dict.fromkeys(router.db_for_write(kind) for kind in kinds)
