@@ -84,6 +84,9 @@ def column_name(item: Any) -> str:
 def rows_of_list(model_admin: ModelAdmin[Any], request: HttpRequest) -> QuerySet[Any]:
     """All rows of the list, with the related objects that the list reads with them."""
     rows = model_admin.get_queryset(request)
+    # The list of the admin asks once for each row.
+    generic = [one.name for one in model_admin.opts.private_fields if not one.remote_field]
+    rows = rows.prefetch_related(*generic) if generic else rows
     related: Any = model_admin.get_list_select_related(request)
     keys = [field for field in model_admin.opts.concrete_fields if field.is_relation]
     # Django 6.1 deprecates `select_related` without names.

@@ -8,6 +8,11 @@ BRIDGE = "exposure/admin_bridge"
 FORMS = "exposure/forms"
 FAULTS: tuple[Fault, ...] = (
     Fault(
+        file="exposure/admin_bridge/history.py",
+        old="return None if is_hidden else str(user.get_username())",
+        new="return str(user.get_username())",
+    ),
+    Fault(
         file="exposure/query/content_types.py",
         old="return model in rights.exposed.exposures and rights.level(model) >= Level.READ",
         new="return model in rights.exposed.exposures",

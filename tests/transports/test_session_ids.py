@@ -68,9 +68,12 @@ def test_an_id_that_nobody_was_given_is_not_found(client, session):
 @requirement(
     "sessions:id", "sessions:foreign", "sessions:delete", "sessions:unknown", "sessions:expiry"
 )
+@pytest.mark.parametrize("cache", ["default", "database"])
 def test_a_session_is_found_by_its_owner_alone_until_it_is_ended_or_nobody_uses_it(
-    client, eve, configure
+    client, eve, configure, cache
 ):
+    # No event loop may ask a database whether it is there.
+    configure(SESSION_CACHE=cache)
     session, other = begin(client), begin(client)
 
     # Visible ASCII, and long.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 from django.contrib.contenttypes.models import ContentType
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import registry
@@ -70,6 +72,31 @@ def test_filters_take_the_name_of_a_model_that_the_caller_sees(client, comments,
         assert found in answer.text
     else:
         assert answer.data["rows"] == [[comments[at].pk] for at in found]
+
+
+def test_a_call_names_so_many_models_and_no_more(client):
+    names = [f"shop.model{number}" for number in range(21)]
+
+    refused = client.refusal("find_records", model=MODEL, filters={"content_type__in": names})
+    known = client.refusal(
+        "find_records", model=MODEL, filters={"content_type__in": ["workshop.tag"] * 21 + ["x.y"]}
+    )
+
+    assert "no model is called 'shop.model0'" in refused
+    assert "no model is called 'x.y'" in known
+
+
+def test_the_records_of_a_list_are_read_together(client, comments, thing):
+    def statements():
+        with CaptureQueriesContext(connection) as queries:
+            client.data("find_records", model=MODEL, fields=["id", "target"])
+        return len(queries)
+
+    statements()
+    before = statements()
+    Comment.objects.bulk_create([Comment(target=thing, text=f"{at}") for at in range(9)])
+
+    assert statements() == before
 
 
 def test_writes_take_the_name_of_a_model_that_the_caller_sees(client, comments):

@@ -67,6 +67,7 @@ def test_a_set_gets_back_what_went_and_keeps_what_came_since(asker, thing, tags)
     [entry] = history(asker, thing)
 
     assert entry["values"] == {"tags": [[red.pk], [blue.pk]]}
+    assert "values" not in LogEntry.objects.get().get_change_message()
     assert not undo(asker, thing).is_error
     assert names(thing) == ["red"]
 
@@ -229,6 +230,22 @@ def test_a_created_record_is_in_the_last_changes_and_cannot_be_undone(asker, thi
     create(asker, title="made", number=79)
 
     entry = history(asker)[0]
+    Thing.objects.get(title="made").delete()
 
     assert entry["action"] == "added"
     assert "undo" not in entry
+    assert history(asker) == []
+
+
+@pytest.mark.exposure(Thing={"fields": ["id", "title"], "modified_field": "", "exclude": ["note"]})
+def test_a_history_does_not_name_whom_an_excluded_column_names(asker, make_client, thing):
+    clerk = make_client("view_thing", "change_thing")
+    update(asker, thing, title="by the boss")
+    update(clerk, thing, title="by a clerk")
+    name = history(asker, thing)[0]["user"]
+    Thing.objects.update(note=name.upper())
+
+    assert [entry["user"] for entry in history(asker, thing)] == [None, "boss"]
+    assert [entry["user"] for entry in history(asker)] == [None, "boss"]
+    for found in (history(asker, user=name), history(asker, thing, user=name)):
+        assert found == []

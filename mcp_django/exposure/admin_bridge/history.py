@@ -14,7 +14,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
-from itertools import islice
 from typing import Any
 
 import msgspec
@@ -159,7 +158,7 @@ class RecordLog:
         with limited(rows.db):
             found = list(rows[:MOST_READ])
         entries = (self.entry(row) for row in found)
-        return [one for one in entries if one is not None]
+        return [one for one in entries if one is not None and user in (None, one.user)]
 
     def entry(self, row: LogEntry) -> HistoryEntry | None:
         """Return what this caller may read of a row, or None for one about other things alone."""
@@ -170,7 +169,7 @@ class RecordLog:
         may_undo = self.undoable(kept) and may(self.rights, self.exposure.model, CHANGES)
         return HistoryEntry(
             at=row.action_time,
-            user=row.user.get_username(),
+            user=self.name_of(row.user),
             action=LOGGED_ACTIONS.get(row.action_flag, "changed"),
             change=text,
             values={
@@ -180,6 +179,25 @@ class RecordLog:
             },
             undo=row.pk if may_undo else None,
         )
+
+    @cached_property
+    def hidden_people(self) -> frozenset[str]:
+        """What the columns of the record hold that code or staff took out of it: one may say who
+        wrote it.
+        """
+        names = {path.split("__")[0] for path in self.exposure.exclude}
+        names |= {path[0] for path in self.rights.exposed.withheld.get(self.exposure.model, ())}
+        columns = [one for one in self.obj._meta.concrete_fields if one.name in names]
+        return frozenset(as_text(getattr(self.obj, one.attname)).casefold() for one in columns)
+
+    def name_of(self, user: Any) -> str | None:
+        """Return the username of who did something, unless the record hides it."""
+        if user is None:
+            return None
+        others = (getattr(user, name, str)() for name in ("get_full_name", "get_short_name"))
+        names = [user.pk, user.get_username(), getattr(user, "email", ""), *others]
+        is_hidden = any(str(name).casefold() in self.hidden_people for name in names if name)
+        return None if is_hidden else str(user.get_username())
 
     def undoable(self, kept: Mapping[str, Any]) -> bool:
         """Return whether this caller reads all of a change: each member that a set gained or lost
@@ -266,16 +284,27 @@ def last_changes(
         found = list(rows[:MOST_READ])
     keys = list({row.object_id: None for row in found})
     objects = find_objects(rights, exposure, keys, using=using)
-    logs: dict[str | None, RecordLog] = {}
-    for obj in objects:
-        if (model_admin := viewing_admin(rights, exposure, obj)) is not None:
-            logs[str(obj.pk)] = RecordLog(rights, exposure, model_admin, obj)
-    entries = (
-        replace(entry, pk=key_as_json(log.obj.pk))
-        for row in found
-        if (log := logs.get(row.object_id)) and (entry := log.entry(row))
-    )
-    return [*islice(entries, most)]
+    records = {str(obj.pk): obj for obj in objects}
+    logs: dict[str, RecordLog | None] = {}
+    entries: list[HistoryEntry] = []
+    for row in found:
+        key = str(row.object_id)
+        if key in records and key not in logs:
+            logs[key] = log_of(rights, exposure, records[key])
+        if (log := logs.get(key)) is None or (entry := log.entry(row)) is None:
+            continue
+        if user in (None, entry.user):
+            entries.append(replace(entry, pk=key_as_json(log.obj.pk)))
+        # Code of the site may be asked about each record: of as many as the answer has.
+        if len(entries) == most:
+            break
+    return entries
+
+
+def log_of(rights: Rights, exposure: ModelExposure, obj: Model) -> RecordLog | None:
+    """Return the log of a record, if the admin shows this caller its page."""
+    model_admin = viewing_admin(rights, exposure, obj)
+    return None if model_admin is None else RecordLog(rights, exposure, model_admin, obj)
 
 
 # Values before and after a change. They are a part of our note, which the admin does not show.

@@ -45,7 +45,7 @@ def rows_of_simple_history(log: RecordLog) -> list[HistoryEntry]:
             entries.append(
                 HistoryEntry(
                     at=row.history_date,
-                    user=username(row.history_user),
+                    user=log.name_of(row.history_user),
                     action=action,
                     change=words_of_change(names) if names else "",
                     source="django-simple-history",
@@ -73,7 +73,7 @@ def versions_of_reversion(log: RecordLog) -> list[HistoryEntry]:
     return [
         HistoryEntry(
             at=revision.date_created,
-            user=username(revision.user),
+            user=log.name_of(revision.user),
             action="saved",
             # The admin's own message is a text here, and names fields.
             change=revision.get_comment() if log.shows_page else "",
@@ -81,10 +81,6 @@ def versions_of_reversion(log: RecordLog) -> list[HistoryEntry]:
         )
         for revision in found
     ]
-
-
-def username(user: Any) -> str | None:
-    return None if user is None else str(user.get_username())
 
 
 def history_of(log: RecordLog, *, user: str | None, most: int) -> list[HistoryEntry]:

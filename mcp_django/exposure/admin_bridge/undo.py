@@ -15,13 +15,12 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.admin_bridge import writes
 from mcp_django.exposure.admin_bridge.changes import relations_of
-from mcp_django.exposure.admin_bridge.history import RecordLog, fields_as_json, kept_values
+from mcp_django.exposure.admin_bridge.history import fields_as_json, kept_values, log_of
 from mcp_django.exposure.admin_bridge.rights import (
     CHANGE,
     find_locked,
     model_admin_for,
     stored_row,
-    viewing_admin,
 )
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.arguments import UndoChange, UpdateRecord
@@ -45,17 +44,15 @@ def undo(context: CallContext, rights: Rights, given: UndoChange) -> dict[str, A
     def work() -> dict[str, Any]:
         obj = find_locked(rights, exposure, given.pk, using=using)
         writes.check_changeable(rights, exposure, obj)
-        model_admin = viewing_admin(rights, exposure, obj)
+        log = log_of(rights, exposure, obj)
         entries: QuerySet[Any] = LogEntry.objects.filter(
             pk=given.change,
             content_type=get_content_type_for_model(model),
             object_id=str(obj.pk),
         )
         entry = entries.first() if -(2**31) < given.change < 2**31 else None
-        if entry is None or model_admin is None:
-            raise ToolError(NOTHING_TO_UNDO)
-        values = kept_values(entry.change_message)
-        if not RecordLog(rights, exposure, model_admin, obj).undoable(values):
+        values = {} if entry is None else kept_values(entry.change_message)
+        if log is None or not log.undoable(values):
             raise ToolError(NOTHING_TO_UNDO)
         row = stored_row(obj, model)
         now = {} if row is None else fields_as_json(row, values)

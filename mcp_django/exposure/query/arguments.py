@@ -18,7 +18,7 @@ def about(description: str) -> Any:
     return Meta(description=description)
 
 
-ModelLabel = Annotated[str, about("A name that list_models gives.")]
+ModelLabel = Annotated[str, about("As in list_models.")]
 Lookups = Annotated[
     dict[str, Any],
     about(
@@ -30,9 +30,10 @@ Lookups = Annotated[
 Conditions = Annotated[dict[str, Any], about("As in find_records.")]
 Alternatives = Annotated[list[dict[str, Any]], about("Records that match any of these.")]
 Words = Annotated[str, about("Each word must occur in a searchable field.")]
-PrimaryKey = Annotated[
-    str | int | list[str | int], about("Primary key; a list for a composite key.")
-]
+Key = str | int | list[str | int]
+PrimaryKey = Annotated[Key, about("Primary key; a list for a composite key.")]
+#: Of a record that an admin has: it takes no model whose key is composite.
+SingleKey = str | int
 Fields = Annotated[list[str], about("Paths and names of computed to show. Without it, all paths.")]
 Include = Annotated[list[str], about("Names of many_relations, to show some records of each.")]
 Values = Annotated[
@@ -49,9 +50,7 @@ Inlines = Annotated[
         '{"quantity": 1}]}. Without a pk a row is new.'
     ),
 ]
-DryRun = Annotated[
-    bool, about("Only tell what would change. Requests to other systems may happen all the same.")
-]
+DryRun = Annotated[bool, about("Only tell what would change. Other systems may hear of it.")]
 #: The same in every tool: see `exposure.questions.confirmations`.
 CONFIRMATION = "From the question, once the person agreed."
 Confirmation = Annotated[str, about(CONFIRMATION)]
@@ -112,7 +111,7 @@ class DescribeModel(ToolArguments):
 
 class FindRecords(Filters, kw_only=True):
     """Find records of a model with Django's filters, as a table, page by page. If it has next,
-    there are more: call again with it as cursor and the same query."""
+    there are more: send it as cursor."""
 
     model: ModelLabel
     # All four again: what is named here alone would come last in the schema.
@@ -145,12 +144,12 @@ DEFAULT_ENTRIES, MOST_ENTRIES = 20, 50
 
 
 class GetHistory(ToolArguments):
-    """Who changed a record, when and how, newest first, as the log of the admin says. Without a
-    pk: the last changes of all records of the model."""
+    """Who changed a record, when and how, newest first. Without a pk: the last changes in the
+    model."""
 
     model: ModelLabel
-    pk: PrimaryKey | UnsetType = UNSET
-    user: Annotated[str | UnsetType, about("Only changes by the user of this name.")] = UNSET
+    pk: Key | UnsetType = UNSET
+    user: Annotated[str | UnsetType, about("By this user alone.")] = UNSET
     limit: Annotated[
         int | UnsetType,
         about(f"{DEFAULT_ENTRIES} without it, at most {MOST_ENTRIES}."),
@@ -216,12 +215,12 @@ class UpdateRecord(ToolArguments):
     {"set": [...]}. Before rows are deleted, a person must agree."""
 
     model: ModelLabel
-    pk: PrimaryKey
+    pk: SingleKey
     values: Values | UnsetType = UNSET
     inlines: Inlines | UnsetType = UNSET
     version: Annotated[
         str | UnsetType,
-        about("As get_record showed it: refused if somebody changed the record since."),
+        about("From get_record: refused if the record changed since."),
     ] = UNSET
     if_unmodified_since: Annotated[
         str | UnsetType, about("The same by time, where models keep it.")
@@ -231,8 +230,8 @@ class UpdateRecord(ToolArguments):
 
 
 class UpdateRecords(ToolArguments):
-    """Make the same change to up to 200 records, all or none. A person must agree before: if the
-    answer has a question, ask it."""
+    """Make the same change to up to 200 records, all or none. If the answer has a question, ask
+    the person."""
 
     model: ModelLabel
     values: Annotated[dict[str, Any], about("As in update_record.")]
@@ -247,18 +246,17 @@ class UpdateRecords(ToolArguments):
 
 
 class UndoChange(ToolArguments):
-    """Undo one change of a record, if its fields have not changed since. A person must agree: if
-    the answer has a question, ask it."""
+    """Undo one change of a record, unless its fields changed since. If the answer has a question,
+    ask the person."""
 
     model: ModelLabel
-    pk: PrimaryKey
-    change: Annotated[int, about("The undo of an entry that get_history shows.")]
+    pk: SingleKey
+    change: Annotated[int, about("The undo of an entry of get_history.")]
     confirmation: Confirmation | UnsetType = UNSET
 
 
 class DeleteRecord(ToolArguments):
-    """Delete records, by key or by filters. A person must agree before: if the answer has a
-    question, ask it."""
+    """Delete records, by key or by filters. If the answer has a question, ask the person."""
 
     model: ModelLabel
     pk: Annotated[

@@ -16,7 +16,7 @@ from mcp_django.exposure.limits import limited
 from mcp_django.exposure.paths import FILTER, Path, declaration_of, key_parts
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths, policy_of
-from mcp_django.exposure.query.content_types import holds_content_type, key_of_type
+from mcp_django.exposure.query.content_types import is_content_type_model, key_of_type
 from mcp_django.exposure.query.guard import guarded
 from mcp_django.levels import Level
 from mcp_django.templating.fences import fenced
@@ -43,27 +43,24 @@ class RelatedNames:
         """The value of a condition with keys in place of texts. None where a text cannot stand
         for a record there. Raises QueryError for a text that does not name exactly one.
         """
-        model, is_type = self._model_behind(path), holds_content_type(path.field)
-        is_named = is_type or (model is not None and self._columns(model))
+        model = self._model_behind(path)
+        is_named = model is not None and (is_content_type_model(model) or self._columns(model))
         if not is_named or operator not in ("exact", "in"):
             return None
-        column = path.field if is_type else key_parts(model)[0]
         keys = []
         for item in fields.items(operator, value) if operator == "in" else [value]:
             try:
-                keys.append(fields.scalar(column, item, using=using))
+                keys.append(fields.scalar(key_parts(model)[0], item, using=using))
             except QueryError:
                 if not isinstance(item, str) or not item.strip():
                     return None
-                if is_type:
-                    types = column.related_model._base_manager.using(using)
-                    keys.append(key_of_type(self.rights, types, item))
-                else:
-                    keys.append(self._key(model, item))
+                keys.append(self._key(model, item, using=using))
         return keys if operator == "in" else keys[0]
 
     def _model_behind(self, path: Path) -> Any:
-        """The model whose keys the path is compared with, if the caller sees its records."""
+        """The model whose keys the path is compared with, if the caller sees its records, or that
+        of content types.
+        """
         model: Any
         if path.field is None:
             model = path.hops[-1].model
@@ -71,6 +68,8 @@ class RelatedNames:
             return None  # it may hold those of another column
         else:
             model = path.field.related_model
+            if is_content_type_model(model):
+                return model
         is_open = model in self.rights.exposed.exposures and len(key_parts(model)) == 1
         return model if is_open and self.rights.level(model) >= Level.READ else None
 
@@ -93,11 +92,15 @@ class RelatedNames:
             )
         )
 
-    def _key(self, model: type[Model], given: str) -> Any:
+    def _key(self, model: type[Model], given: str, *, using: str) -> Any:
         if (model, given) not in self._found:
             if len(self._found) >= MOST_TEXTS:
                 raise QueryError(f"At most {MOST_TEXTS} records can be named by a text. Use keys.")
-            self._found[model, given] = self._look_up(model, given)
+            if is_content_type_model(model):
+                types = model._base_manager.using(using).all()
+                self._found[model, given] = key_of_type(self.rights, types, given)
+            else:
+                self._found[model, given] = self._look_up(model, given)
         return self._found[model, given]
 
     def called(self, model: type[Model], given: str) -> list[Any]:

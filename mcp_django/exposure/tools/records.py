@@ -256,7 +256,8 @@ class UndoTool(WriteTool):
 
     def exists_for(self, rights: Rights) -> bool:
         names = get_config().keep_changes
-        return super().exists_for(rights) and any(
+        is_writer = bool(names) and super().exists_for(rights)
+        return is_writer and any(
             is_named_in(names, one.model) and may(rights, one.model, self.verb)
             for one in rights.exposures()
         )
@@ -491,10 +492,9 @@ def get_history(context: CallContext, rights: Rights, given: asked.GetHistory) -
         entries = history.last_changes(rights, exposure, user=user, most=most)
         return result_of(msgspec.json.encode({"history": [one.as_json() for one in entries]}))
     obj: Any = find_object(rights, exposure, given.pk, using=rights.rows(exposure.model).db)
-    model_admin = viewing_admin(rights, exposure, obj)
-    if model_admin is None:
+    log = history.log_of(rights, exposure, obj)
+    if log is None:
         raise refusal
-    log = history.RecordLog(rights, exposure, model_admin, obj)
     entries = history_packages.history_of(log, user=user, most=most)
     answer = {"history": [one.as_json() for one in entries]}
     if not (answer["history"] or log.shows_page):
@@ -541,7 +541,7 @@ RECORD_TOOLS: dict[str, RecordTool] = {
         RecordTool(describe_model, asked.DescribeModel, title="Describe a model"),
         RecordTool(find_records, asked.FindRecords, title="Find records"),
         RecordTool(get_record, asked.GetRecord, title="Get a record"),
-        HistoryTool(get_history, asked.GetHistory, title="Get the history of a record"),
+        HistoryTool(get_history, asked.GetHistory, title="Get the history"),
         RecordTool(aggregate_records, asked.AggregateRecords, title="Aggregate records"),
         RecordTool(list_resources, asked.ListResources, title="List resources"),
         RecordTool(read_resource, asked.ReadResource, title="Read a resource"),
