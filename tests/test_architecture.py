@@ -112,11 +112,11 @@ BUDGET = {
     ("protocol",): 2_003,
     ("exposure",): 4_914,
     ("exposure/query",): 5_646,
-    ("exposure/admin_bridge", "exposure/forms"): 6_069,
+    ("exposure/admin_bridge", "exposure/forms"): 6_071,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_104,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_205,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_219,
     ("stores", "transports"): 7_998,
     ("admin",): 4_363,
     ("", "templating", "testing", "management", "templatetags"): 3_643,

@@ -42,10 +42,12 @@ def printable(text: str) -> str:
 
 def keys_line(keys: Sequence[Any]) -> str:
     """As many of the keys of records as there is room for, as texts in a list of JSON."""
+    if not keys:
+        return ""
     texts = [str(key) for key in keys[:MOST_KEYS]]
     while len(written := json.dumps(texts)) > LONGEST_KEYS:
         texts.pop()
-    return written if texts else ""
+    return written
 
 
 def client_line(name: str, version: str | None) -> str:

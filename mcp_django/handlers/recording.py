@@ -6,11 +6,11 @@ import logging
 import re
 import time
 from collections.abc import Mapping, Sequence
-from copy import copy
 from typing import Any, TypeAlias
 
 from django.apps import apps
 from django.dispatch import Signal
+from django.utils import timezone
 
 from mcp_django import signals
 from mcp_django.audit.entries import (
@@ -24,7 +24,7 @@ from mcp_django.audit.entries import (
     redacted,
 )
 from mcp_django.audit.reasons import reason_of
-from mcp_django.audit.records import COLUMNS, records
+from mcp_django.audit.records import records
 from mcp_django.auth.throttles import count_failure, is_dry_run, refusals
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
@@ -159,38 +159,38 @@ class Recording:
         arguments = None
         if config.audit_arguments:
             arguments = redacted({k: v for k, v in request.params.items() if k not in UNTOLD})
-        record = CallRecord(
-            server=principal.server,
-            kind=KINDS.get(method, CallRecord.Kind.OTHER.value),
-            principal=line(principal.key, LONGEST_PRINCIPAL),
-            user_id=principal.user.pk,
-            client=client_of(context),
-            method=line(method, LONGEST_METHOD),
-            target=target_of(request),
-            outcome=outcome.value,
-            milliseconds=round((time.perf_counter() - self.started) * 1000),
-            rows=count,
-            bytes=size,
-            correlation_id=correlation_id,
-            arguments=arguments,
-            reason=reason,
-            model=line(self.written[0], LONGEST_MODEL),
-            keys=keys_line(self.written[1]),
-        )
+        columns = {
+            "at": timezone.now(),
+            "server": principal.server,
+            "kind": KINDS.get(method, CallRecord.Kind.OTHER.value),
+            "principal": line(principal.key, LONGEST_PRINCIPAL),
+            "user_id": principal.user.pk,
+            "client": client_of(context),
+            "method": line(method, LONGEST_METHOD),
+            "target": target_of(request),
+            "outcome": outcome.value,
+            "milliseconds": round((time.perf_counter() - self.started) * 1000),
+            "rows": count,
+            "bytes": size,
+            "correlation_id": correlation_id,
+            "arguments": arguments,
+            "reason": reason,
+            "model": line(self.written[0], LONGEST_MODEL),
+            "keys": keys_line(self.written[1]),
+        }
         if config.audit:
             # What changes something, and what was not allowed, is kept before anybody hears of it.
-            records.put(record, wait=context.may_write or outcome in DENIALS)
+            records.put(columns, wait=context.may_write or outcome in DENIALS)
         if is_logged:
             # For programs, `extra` has the same. Arguments only where they are kept.
-            extra = {f"mcp_{name}": getattr(record, name) for name in COLUMNS}
+            extra = {f"mcp_{name}": value for name, value in columns.items()}
             if arguments is None:
                 del extra["mcp_arguments"]
             names = ("method", "target", "outcome", "principal", "milliseconds")
-            facts = (getattr(record, name) for name in names)
+            facts = (columns[name] for name in names)
             calls_logger.info("%s %s: %s for %s in %d ms", *facts, extra=extra)
         if signal is not None:
-            # The other one may still have to be written.
-            signal.send_robust(CallRecord, record=copy(record), context=context)
+            signal.send_robust(CallRecord, record=CallRecord(**columns), context=context)
 
 
 def record_limited(context: CallContext, request: Request) -> None:

@@ -2,13 +2,13 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_django.audit.records import Writer
+from mcp_django.audit.records import COLUMNS, Writer
 from mcp_django.models import CallRecord
 
 
 @pytest.fixture
 def make_end():
-    """Records that nobody has saved."""
+    """The columns of records that nobody has saved."""
 
     def make(target="echo", **changes):
         columns = {
@@ -19,7 +19,8 @@ def make_end():
             "outcome": "done",
             "bytes": 10,
         }
-        return CallRecord(target=target, **{**columns, **changes})
+        record = CallRecord(target=target, **{**columns, **changes})
+        return {name: getattr(record, name) for name in COLUMNS}
 
     return make
 

@@ -243,7 +243,7 @@ def test_arguments_are_kept_as_they_were_when_the_call_ended(
     client.call_tool("keep", names=["a"])
     received[0].append("b")
 
-    assert waiting[0].arguments["arguments"] == {"names": ["a"]}
+    assert waiting[0]["arguments"]["arguments"] == {"names": ["a"]}
 
 
 @pytest.mark.parametrize("name", ["x" * 8_000, "\x00\x1b[31m\r\nFORGED", "\U0001f40d" * 200])
@@ -307,9 +307,9 @@ class Asked(Gathered):
     """Says of each end whether the call waits for it."""
 
     def put(self, end, *, wait=False):
-        self.ends.append((end.target, end.outcome, wait))
-        assert end.method.isprintable()
-        assert len(end.method) <= 60
+        self.ends.append((end["target"], end["outcome"], wait))
+        assert end["method"].isprintable()
+        assert len(end["method"]) <= 60
 
 
 @pytest.fixture

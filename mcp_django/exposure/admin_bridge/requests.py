@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
-from urllib.parse import urljoin
+from urllib.parse import urlsplit
 
 from django.conf import settings
 from django.contrib.admin import ModelAdmin
@@ -331,7 +331,9 @@ def list_address(model_admin: ModelAdmin[Any]) -> str | None:
 
 def public_address(path: str) -> str:
     """For people: with the host of PUBLIC_URL, if that is set."""
-    return urljoin(get_config().public_url, "/").rstrip("/") + path
+    # `urljoin` takes ten times as long.
+    scheme, host, *_ = urlsplit(get_config().public_url)
+    return f"{scheme}://{host}{path}" if host else path
 
 
 def path_of(model_admin: ModelAdmin[Any], page: str, key: Any = None) -> str:
