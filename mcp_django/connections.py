@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
 
-from django.db import Error, connections, transaction
+from django.conf import settings
+from django.db import DEFAULT_DB_ALIAS, Error, connections, transaction
 
 #: Seconds that a connection of ours is kept where the site closes its own after each request.
 KEPT = 60.0
@@ -26,11 +29,14 @@ class LastUse(threading.local):
 _last_use = LastUse()
 
 
+# Tenants, as the middleware of a site sets them for its thread. django-tenants and its like give
+# each a schema, and switch the schema of one connection.
+
+
 class Place(NamedTuple):
-    """Where the rows of a tenant are, as the middleware of the site has set it for this thread."""
+    """Where the rows of a tenant are."""
 
     database: str
-    #: Of django-tenants and its like, which switch the schema of one connection.
     schema: str
 
 
@@ -39,6 +45,50 @@ def current_place(using: str) -> Place:
     connection: Any = connections[using]
     name = connection.settings_dict["NAME"]
     return Place(f"{using} {name}", str(getattr(connection, "schema_name", "")))
+
+
+def current_tenant() -> str:
+    """Return the schema that this thread works in; an empty text for the one that all share."""
+    schema = getattr(connections[DEFAULT_DB_ALIAS], "schema_name", "")
+    is_shared = schema == getattr(settings, "PUBLIC_SCHEMA_NAME", "public")
+    return "" if is_shared else str(schema)
+
+
+@dataclass(frozen=True)
+class Schema:
+    """Where a connection works."""
+
+    alias: str
+    name: str
+    #: What the package knows of the tenant.
+    tenant: Any = field(compare=False, repr=False)
+
+
+#: Those of the connections of one thread. Nothing without tenants.
+Schemas: TypeAlias = tuple[Schema, ...]
+
+
+def current_schemas() -> Schemas:
+    """Return those of this thread, for another one that goes on with its work. No query."""
+    opened: Any = connections.all(initialized_only=True)
+    return tuple(
+        Schema(connection.alias, connection.schema_name, connection.tenant)
+        for connection in opened
+        if hasattr(connection, "set_tenant")
+    )
+
+
+@contextmanager
+def entered(schemas: Schemas) -> Iterator[None]:
+    """Have this thread work in these schemas: one of ours, which no middleware runs in. Also
+    decorates a function."""
+    for schema in schemas:
+        connections[schema.alias].set_tenant(schema.tenant)  # type: ignore[attr-defined]
+    try:
+        yield
+    finally:
+        for schema in schemas:
+            connections[schema.alias].set_schema_to_public()  # type: ignore[attr-defined]
 
 
 def keep_connections() -> None:

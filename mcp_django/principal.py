@@ -81,6 +81,8 @@ class Principal:
     expires_at: datetime | None = None
     #: When access ends for good: until then a client may renew its credential. None: not known.
     ends_at: datetime | None = None
+    #: The schema that the call works in, with django-tenants and its like.
+    tenant: str = ""
     #: See CachePerPrincipal, which reads and writes them.
     caches: dict[Any, dict[Any, Any]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -89,7 +91,7 @@ class Principal:
         """Binds cursors and counters. Not the credential: a renewed token keeps its cursors."""
         user = "anonymous" if self.user.pk is None else f"user:{self.user.pk}"
         # Users and tokens of a site have any names, so the slash that joins parts is escaped.
-        parts = (self.server, user, self.client)
+        parts = (self.server, user, self.client, *([self.tenant] if self.tenant else []))
         key = "/".join(part.replace("%", "%25").replace("/", "%2F") for part in parts)
         # Authorization servers choose the names of their clients, and some are addresses.
         if len(key) <= LONGEST_PRINCIPAL:

@@ -116,10 +116,10 @@ BUDGET = {
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_104,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_219,
-    ("stores", "transports"): 7_998,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_252,
+    ("stores", "transports"): 8_010,
     ("admin",): 4_363,
-    ("", "templating", "testing", "management", "templatetags"): 3_643,
+    ("", "templating", "testing", "management", "templatetags"): 3_687,
     ("oauth",): 1_822,
 }
 

@@ -28,7 +28,7 @@ def note():
     writers = []
 
     def by_writer(job):
-        writers.append(Writer(write=lambda entries: job(), gather=0))
+        writers.append(Writer(write=lambda *args: job(), gather=0))
         writers[0].put(None)
 
     def by_uses(job):

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from itertools import chain
 from threading import Event
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from django.core import mail
 from django.db import (
@@ -29,7 +29,13 @@ from django.db import (
 )
 from django.db.models import CharField, IntegerField
 
-from mcp_django.connections import close_connections, keep_connections
+from mcp_django.connections import (
+    Schemas,
+    close_connections,
+    current_schemas,
+    entered,
+    keep_connections,
+)
 from mcp_django.models import CallRecord
 from mcp_django.stores.transactions import turns
 
@@ -73,13 +79,12 @@ CONVERTED = [
 ]
 
 
-def write_rows(ends: Sequence[Columns]) -> None:
+def write_rows(ends: Sequence[Columns], using: str) -> None:
     """Insert the records with these columns together, or none. Raises what the database raises.
 
     Not `bulk_create`: that takes three times as long, on a core that calls need.
     """
-    alias = router.db_for_write(CallRecord)
-    connection = connections[alias]
+    connection = connections[using]
     rows = [[end[name] for name in COLUMNS] for end in ends]
     for end, row in zip(ends, rows, strict=True):
         for index, name, field in CONVERTED:
@@ -89,7 +94,7 @@ def write_rows(ends: Sequence[Columns]) -> None:
     columns = ", ".join(quote(field.column) for field in COLUMNS.values())
     places = f"({', '.join(['%s'] * len(COLUMNS))})"
     most = (connection.features.max_query_params or MOST_PARAMS) // len(COLUMNS)
-    together = transaction.atomic(using=alias) if len(rows) > most else nullcontext()
+    together = transaction.atomic(using=using) if len(rows) > most else nullcontext()
     with together, connection.cursor() as cursor:
         for start in range(0, len(rows), most):
             # One statement, not many: SQLite gives the interpreter's lock away for each.
@@ -100,14 +105,21 @@ def write_rows(ends: Sequence[Columns]) -> None:
             cursor.execute(statement, values)
 
 
-def write_ends(ends: Sequence[Columns]) -> None:
+def write_ends(ends: Sequence[Columns], using: str) -> None:
     """The same, in a moment in which no call of this process is about to write."""
-    with turns.alone(router.db_for_write(CallRecord)):
-        write_rows(ends)
+    with turns.alone(using):
+        write_rows(ends, using)
 
 
-#: The columns of a record, and the event to set once it is written.
-Waiting: TypeAlias = tuple[Columns, Event | None]
+class Waiting(NamedTuple):
+    """A record that is to be written."""
+
+    columns: Columns
+    #: Set once it is.
+    written: Event | None
+    #: The database, and the schemas of the call that it is about.
+    using: str
+    schemas: Schemas
 
 
 class Writer:
@@ -116,7 +128,7 @@ class Writer:
     def __init__(
         self,
         *,
-        write: Callable[[Sequence[Columns]], None] = write_ends,
+        write: Callable[[Sequence[Columns], str], None] = write_ends,
         room: int = ROOM,
         gather: float = GATHER,
         quiet: float = QUIET,
@@ -153,11 +165,12 @@ class Writer:
     def put(self, end: Columns, *, wait: bool = False) -> None:
         """Take an end; with `wait`, return when it is written, if that is soon. Never raises."""
         written = Event() if wait and not self._is_troubled and may_wait() else None
+        waiting = Waiting(end, written, router.db_for_write(CallRecord), current_schemas())
         with self._changed:
             if len(self._waiting) >= self.room or not self._start():
                 self.lost += 1
                 return
-            self._waiting.append((end, written))
+            self._waiting.append(waiting)
             self._is_urgent |= written is not None
             # To wake a thread takes long, and it need not know of each.
             if self._is_asleep or written is not None or len(self._waiting) == BATCH:
@@ -209,7 +222,8 @@ class Writer:
         try:
             while (batch := self._take(quiet, stop)) is not None:
                 if batch:
-                    self._write(batch, stop)
+                    for where in dict.fromkeys(waiting[2:] for waiting in batch):
+                        self._write([row for row in batch if row[2:] == where], stop)
                 else:
                     close_connections()
                 quiet = self.quiet if batch else None
@@ -236,12 +250,15 @@ class Writer:
             return [self._waiting.popleft() for _ in range(min(BATCH, len(self._waiting)))]
 
     def _write(self, batch: list[Waiting], stop: Event) -> None:
+        """Write records of one place."""
+        *_, using, schemas = batch[0]
         attempts = 0
         while True:
             try:
                 for connection in connections.all(initialized_only=True):
                     connection.close_if_unusable_or_obsolete()
-                self.write([end for end, _ in batch])
+                with entered(schemas):
+                    self.write([waiting.columns for waiting in batch], using)
                 self._is_troubled = False
                 break
             except (OperationalError, InterfaceError) as error:
@@ -258,9 +275,9 @@ class Writer:
                 logger.error("A record of a call cannot be written: %s", error)
                 break
             attempts += 1
-        for _, written in batch:
-            if written is not None:
-                written.set()
+        for waiting in batch:
+            if waiting.written is not None:
+                waiting.written.set()
         self._tell()
 
     def _is_over(self, error: Error, attempts: int, stop: Event) -> bool:

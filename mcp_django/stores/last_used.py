@@ -15,7 +15,7 @@ from contextlib import suppress
 
 from django.core import mail
 
-from mcp_django.connections import close_connections, keep_connections
+from mcp_django.connections import close_connections, current_schemas, entered, keep_connections
 
 logger = logging.getLogger("mcp_django")
 
@@ -41,10 +41,12 @@ class Uses:
 
     def note(self, key: Hashable, write: Callable[[], object]) -> None:
         """Have `write` called soon, in another thread. Never waits, and never raises."""
+        schemas = current_schemas()
+        key = key, schemas
         with self._changed:
             if key not in self._waiting and len(self._waiting) >= self.room:
                 return
-            self._waiting[key] = write
+            self._waiting[key] = entered(schemas)(write)
             if self._thread is None:
                 thread = threading.Thread(target=self._run, name="mcp-uses", daemon=True)
                 # Late at the end of a process there are no new threads.

@@ -19,6 +19,7 @@ from typing import TypeAlias
 
 from django.db import transaction
 
+from mcp_django.connections import current_tenant
 from mcp_django.exposure.uris import OBJECTS
 from mcp_django.subscriptions.topics import EVERYTHING, Change, is_control
 
@@ -172,6 +173,8 @@ class Outbox:
         """Hand changes to the sinks, soon. Never waits for them or raises what they raise."""
         if not self.is_wanted:
             return
+        if tenant := current_tenant():
+            changes = [replace(change, tenant=tenant) for change in changes]
         with self._changed:
             is_sooner = self._waiting.add(changes)
             is_running = self._start()

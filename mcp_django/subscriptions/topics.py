@@ -30,6 +30,7 @@ from mcp_django.exposure.paths import (
 )
 from mcp_django.exposure.resources.models import key_of
 from mcp_django.exposure.uris import COLLECTION, DEFINITION, SITE, object_uri, parse_uri
+from mcp_django.principal import Principal
 
 #: Lists that clients are notified of, as the names of their list methods begin.
 TOOLS = "tools"
@@ -80,6 +81,8 @@ class Change:
     #: The label of a model. Who may not see that model must not learn that something happened to
     #: it, though they may see the topic. Empty: it is about the topic alone.
     model: str = ""
+    #: The tenant of the rows. Empty: of all, or there are none.
+    tenant: str = ""
 
     def touches(self, topic: Topic) -> bool:
         """Whether it is about what somebody subscribed to."""
@@ -87,9 +90,13 @@ class Change:
             return True
         return self.is_whole and (not self.topic or topic.startswith(f"{self.topic}/"))
 
-    def concerns(self, *, server: str, user: str) -> bool:
-        is_here = self.server is None or self.server == server
-        return is_here and (self.users is None or user in self.users)
+    def is_at(self, tenant: str) -> bool:
+        return self.tenant in ("", tenant)
+
+    def concerns(self, principal: Principal, *, user: str) -> bool:
+        is_here = self.server is None or self.server == principal.server
+        is_theirs = self.users is None or user in self.users
+        return is_here and is_theirs and self.is_at(principal.tenant)
 
 
 #: So much changed that nobody can tell what: every subscription and every list is touched.

@@ -14,6 +14,7 @@ from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest
 from django.urls import set_script_prefix
 
+from mcp_django.connections import current_tenant
 from mcp_django.exposure.permissions import is_plain_backend
 from mcp_django.exposure.request_attributes import EmptySession, limit_to_models
 from mcp_django.principal import Principal
@@ -44,6 +45,11 @@ def own_copy(principal: Principal) -> Principal:
     # principal goes along.
     caller = object.__new__(type(principal))
     caller.__dict__.update(principal.__dict__, user=own)
+    tenant = current_tenant()
+    if tenant:
+        # Counters, cursors, sessions, streams and what is remembered: of this tenant alone.
+        caller.__dict__.pop("key", None)
+        caller.__dict__.update(tenant=tenant, caches=principal.caches.setdefault(tenant, {}))
     return caller
 
 

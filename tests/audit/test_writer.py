@@ -43,7 +43,7 @@ class Table:
         if not is_stuck:
             self.opened.set()
 
-    def __call__(self, entries):
+    def __call__(self, entries, using):
         self.tried.set()
         assert self.opened.wait(PATIENCE)
         if self.errors:
@@ -160,10 +160,10 @@ def test_an_entry_that_cannot_be_written_takes_no_other_with_it_and_nobody_waits
 ):
     table = Table()
 
-    def refuse_poison(entries):
+    def refuse_poison(entries, using):
         if any(entry["target"] == "poison" for entry in entries):
             raise DataError("no such character")
-        table(entries)
+        table(entries, using)
 
     writer = make_writer(write=refuse_poison, gather=PATIENCE, patience=PATIENCE * 10)
     for target in ("a", "b"):
@@ -335,7 +335,7 @@ def test_a_connection_that_was_cut_is_replaced(make_writer, make_end):
 def test_every_column_arrives_as_it_was(make_end, staff):
     end = make_end(user_id=staff.pk, rows=7, arguments={"name": "echo", "n": [1, None]})
 
-    write_rows([end, make_end("other")])
+    write_rows([end, make_end("other")], "default")
 
     record, other = CallRecord.objects.order_by("pk")
     assert {name: getattr(record, name) for name in COLUMNS} == end
@@ -359,7 +359,7 @@ def test_a_time_arrives_as_that_moment_whatever_zone_the_database_has(
 ):
     end = make_end()
 
-    write_rows([end])
+    write_rows([end], "default")
 
     assert CallRecord.objects.get().at == end["at"]
 
@@ -369,7 +369,7 @@ def test_a_site_without_time_zones_keeps_its_own_time(make_end, settings):
     settings.USE_TZ = False
     before = datetime.now()
 
-    write_ends([make_end()])
+    write_ends([make_end()], "default")
 
     found = CallRecord.objects.get().at
     assert found.tzinfo is None
@@ -379,7 +379,7 @@ def test_a_site_without_time_zones_keeps_its_own_time(make_end, settings):
 @pytest.mark.django_db
 def test_a_batch_is_written_whole_or_not_at_all(make_end):
     with pytest.raises(Exception), transaction.atomic():  # noqa: B017, PT011  each has its own
-        write_rows([make_end(), make_end(bytes=None)])
+        write_rows([make_end(), make_end(bytes=None)], "default")
 
     assert not CallRecord.objects.exists()
 

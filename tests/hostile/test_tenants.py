@@ -8,15 +8,23 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
+from queue import Queue
 
 import pytest
-from django.db import connection
+from django.contrib.auth import get_user_model
+from django.db import DEFAULT_DB_ALIAS, connection, connections
 
+from mcp_django.audit.records import Writer
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, PersonalToken
-from mcp_django.principal import SCOPES
+from mcp_django.principal import SCOPES, Principal
+from mcp_django.stores.last_used import Uses
+from mcp_django.subscriptions.outbox import Outbox
+from mcp_django.subscriptions.topics import Change
 from mcp_django.testing import Client, ProtocolFailure
+from mcp_django.transports.requests import own_copy
 from tests.shop.models import Customer
+from tests.waiting import PATIENCE
 
 pytestmark = [
     pytest.mark.django_db,
@@ -26,8 +34,8 @@ NORTH, SOUTH = "north", "south"
 
 
 @pytest.fixture
-def schema():
-    """Enter a schema, as the middleware of django-tenants does by `connection.set_schema()`.
+def schema(monkeypatch):
+    """Enter a schema, as the middleware of django-tenants does by `connection.set_tenant()`.
 
     SQLite has no search path, so the tables of the south have names of their own.
     """
@@ -44,20 +52,37 @@ def schema():
                 cursor.execute(southern(sql))
 
     def execute(execute, sql, params, many, context):
-        if getattr(connection, "schema_name", NORTH) == SOUTH:
+        if connection.schema_name == SOUTH:
             sql = southern(sql)
         return execute(sql, params, many, context)
 
     @contextmanager
     def enter(name):
-        connection.schema_name = name
+        connection.set_tenant(name)
         try:
             yield
         finally:
-            del connection.schema_name
+            connection.set_schema_to_public()
 
+    for attribute, value in vars(Schemas).items():
+        if not attribute.startswith("__"):
+            monkeypatch.setattr(
+                type(connections[DEFAULT_DB_ALIAS]), attribute, value, raising=False
+            )
     with connection.execute_wrapper(execute):
         yield enter
+
+
+class Schemas:
+    """What django-tenants adds to the connections of all threads."""
+
+    schema_name = tenant = "public"
+
+    def set_tenant(self, tenant):
+        self.schema_name = self.tenant = tenant
+
+    def set_schema_to_public(self):
+        self.set_tenant("public")
 
 
 @pytest.fixture
@@ -103,3 +128,58 @@ def test_what_staff_of_a_tenant_decide_holds_there_and_nowhere_else(schema, toke
 
         assert hidden.is_error
         assert shown.data["rows"] == [["of the south"]]
+
+
+def test_calls_of_a_tenant_are_not_counted_for_the_user_of_the_same_key_elsewhere(
+    schema, tokens, settings
+):
+    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "CALLS_PER_MINUTE": 1}
+    northern, southern = Client(token=tokens[NORTH]), Client(token=tokens[SOUTH])
+    with schema(NORTH):
+        northern.list_tools()
+        with pytest.raises(ProtocolFailure) as refused:
+            northern.list_tools()
+    with schema(SOUTH):
+        tools = southern.list_tools()
+
+    assert refused.value.status == 429
+    assert tools
+
+
+def test_what_changes_at_a_tenant_concerns_nobody_of_another(schema, tokens):
+    published, callers = [], {}
+    outbox = Outbox()
+    outbox.add_sink(published.extend)
+    for name in (NORTH, SOUTH):
+        with schema(name):
+            user = get_user_model().objects.get(pk=1)
+            callers[name] = own_copy(Principal(user=user, scopes=SCOPES, method="x"))
+            outbox.publish({Change(topic=name)})
+    outbox.publish({Change(topic="all")})
+    outbox.close()
+
+    concerned = {
+        name: sorted(change.topic for change in published if change.concerns(caller, user="1"))
+        for name, caller in callers.items()
+    }
+
+    assert concerned == {NORTH: ["all", NORTH], SOUTH: ["all", SOUTH]}
+
+
+def write_by_writer(job):
+    writer = Writer(write=lambda rows, using: job(), gather=0.0)
+    writer.put({})
+    writer.close()
+
+
+@pytest.mark.parametrize("write", [write_by_writer, Uses(quiet=0).note], ids=["record", "use"])
+def test_a_thread_of_ours_writes_where_the_call_was(schema, write):
+    schemas = Queue()
+
+    def job():
+        schemas.put(connection.schema_name)
+
+    with schema(SOUTH):
+        write(*([] if write is write_by_writer else ["a"]), job)
+
+    assert schemas.get(timeout=PATIENCE) == SOUTH

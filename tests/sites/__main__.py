@@ -55,6 +55,7 @@ SITES: dict[str, list[str]] = {
     "credentials": [],
     "admin_packages": [],
     "nested": [],
+    "schemas": [],
 }
 #: Site -> packages of the group `sites` that it is made of.
 PACKAGES: dict[str, list[str]] = {
@@ -69,6 +70,7 @@ PACKAGES: dict[str, list[str]] = {
     ],
     "fields": ["django_countries", "djmoney", "polymorphic", "taggit", "treebeard", "wagtail"],
     "nested": ["nested_admin"],
+    "schemas": ["django_tenants"],
 }
 MEASURED = ["-m", "coverage", "run"] if os.environ.get("COVERAGE") == "1" else []
 

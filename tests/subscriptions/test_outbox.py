@@ -7,7 +7,9 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from django.contrib.auth.models import User
 
+from mcp_django.principal import Principal
 from mcp_django.subscriptions.outbox import Gathering, Outbox, collapse
 from mcp_django.subscriptions.topics import ANSWER, EVERYTHING, LOG, TOOLS, Change, control_topic
 from tests.changed import list_changed
@@ -98,7 +100,8 @@ def test_what_has_no_collection_becomes_everything_but_for_what_processes_tell_e
         assert gathering.take() == {EVERYTHING, *others}
     assert EVERYTHING.touches("shop://reports/3")
     assert EVERYTHING.touches(TOOLS)
-    assert EVERYTHING.concerns(server="any", user="1")
+    caller = Principal(user=User(pk=1), scopes=frozenset(), method="x", server="any", tenant="a")
+    assert EVERYTHING.concerns(caller, user="1")
 
 
 # The thread, and what it hands changes to

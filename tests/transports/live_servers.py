@@ -6,7 +6,7 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -153,10 +153,10 @@ class Answer:
 class Reader(Answer):
     """The stream of a subscription."""
 
-    def __init__(self, port: int, **wishes: object) -> None:
+    def __init__(self, port: int, *, headers: Mapping[str, str] = {}, **wishes: object) -> None:
         client = Client(revision=Revision.V2026_07_28)
         message = client.message("subscriptions/listen", {"notifications": wishes})
-        super().__init__(port, "POST", message, **client.routing_headers(message))
+        super().__init__(port, "POST", message, **client.routing_headers(message), **headers)
         assert self.status == 200
 
     def __enter__(self) -> Reader:

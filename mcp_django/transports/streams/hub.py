@@ -244,7 +244,7 @@ class Hub:
     def _take(self, changes: frozenset[Change]) -> None:
         for change in changes:
             if is_control(change.topic):
-                self._call_back(change.topic)
+                self._call_back(change)
                 continue
             self.recent.add(change, at=self.loop.time())
             topics = self._by_topic if change.is_whole else (change.topic,)
@@ -252,13 +252,14 @@ class Hub:
                 self.news.add(self._by_topic.get(topic, ()), change, topic=topic)
         self._start(self.news)
 
-    def _call_back(self, topic: Topic) -> None:
+    def _call_back(self, change: Change) -> None:
+        topic = change.topic
         claimed = self._claims.get(topic)
         for callback in (*self._callbacks.get(topic, ()), *([claimed] if claimed else [])):
             callback()
         if topic.startswith(CLOSES):
             for subscriber in self.streams:
-                if subscriber.is_closed_by(topic):
+                if subscriber.is_closed_by(change):
                     subscriber.end()
 
     def mark_stale(self, subscriber: Subscriber) -> None:

@@ -155,7 +155,7 @@ def encode(changes: Iterable[Change]) -> dict[str, Any]:
 
 
 #: The fields of a change, in their order.
-Wire: TypeAlias = tuple[str, str | None, frozenset[str] | None, bool, bool, str]
+Wire: TypeAlias = tuple[str, str | None, frozenset[str] | None, bool, bool, str, str]
 
 
 def decode(message: Any) -> frozenset[Change]:

@@ -117,13 +117,13 @@ class Subscriber(ABC):
         }
         return {topic: uris for topic, uris in left.items() if uris}
 
-    def is_closed_by(self, topic: Topic) -> bool:
-        """Whether a control topic says that this stream is to be closed."""
-        server, user = self.stream_group.principal.server, self.stream_group.user
-        return topic in (
+    def is_closed_by(self, change: Change) -> bool:
+        """Return whether a control topic says that this stream is to be closed."""
+        principal, user = self.stream_group.principal, self.stream_group.user
+        return change.is_at(principal.tenant) and change.topic in (
             control_topic(CLOSE, self.key),
-            control_topic(CLOSE, "server", server),
-            control_topic(CLOSE, "user", server, user),
+            control_topic(CLOSE, "server", principal.server),
+            control_topic(CLOSE, "user", principal.server, user),
         )
 
     def mark_stale(self, names: list[str]) -> None:
@@ -273,7 +273,7 @@ class Notifier:
         """Tell these, as far as the change concerns them."""
         for stream in streams:
             group = stream.stream_group
-            if change.concerns(server=group.principal.server, user=group.user):
+            if change.concerns(group.principal, user=group.user):
                 updates = self._updates(stream)
                 updates.topics.setdefault(topic, PendingUpdate()).add(change)
 
@@ -403,8 +403,8 @@ class RightsCheck(Service):
     found: list[Verdicts] = field(default_factory=list)
 
     def serve(self, principal: Principal) -> Reply:
+        principal = own_copy(principal)
         if principal.key == self.key:
-            principal = own_copy(principal)
             self.request.user = principal.user
             self.found.append(verdicts_on(self.group, self.request, principal))
         return Reply(status=204 if self.found else 401)

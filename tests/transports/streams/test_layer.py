@@ -102,7 +102,14 @@ def from_another(message):
 
 @pytest.mark.parametrize(
     "changes",
-    [None, "x", [1], [["a"]], [["a", None, None, False, False, "", "new"]], [[1, 2, 3, 4, 5, 6]]],
+    [
+        None,
+        "x",
+        [1],
+        [["a"]],
+        [["a", None, None, False, False, "", "", "new"]],
+        [[1, 2, 3, 4, 5, 6]],
+    ],
     ids=repr,
 )
 def test_changes_that_another_release_wrote_are_any_change(changes):
