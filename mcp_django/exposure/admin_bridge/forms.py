@@ -24,6 +24,7 @@ from mcp_django.exposure.admin_bridge.dry_runs import dry_run
 from mcp_django.exposure.admin_bridge.posts import (
     SubmittedForm,
     disable_unshown,
+    fill_in_forms,
     nested_formsets,
     own_fields,
     prepopulated,
@@ -104,7 +105,8 @@ class InlineForms:
         count = max([len(stored), *(at + 1 for at in changes)])
         for at in range(count):
             is_new = at >= len(stored)
-            form = self._new_form(at) if is_new else stored[at]
+            form = self.formset.empty_form if is_new else stored[at]
+            form.prefix = self.formset.add_prefix(at)
             number, row = changes.get(at, (0, {}))
             which = "new" if is_new else f"key {form.instance.pk}"
             which = f"your row {number} ({which})" if number else f"the row with the {which}"
@@ -136,11 +138,6 @@ class InlineForms:
                 continue
             shown = SimpleNamespace(formset=formset)
             InlineForms(self.rights, shown, prefix=prefix).submit(post, [])
-
-    def _new_form(self, at: int) -> Any:
-        form = self.formset.empty_form
-        form.prefix = self.formset.add_prefix(at)
-        return form
 
     def _changes(
         self, post: SubmittedForm, wanted: Sequence[Mapping[str, Any]], stored: Any
@@ -316,7 +313,8 @@ class RecordForm:
     def _open(self) -> None:
         """Send one GET, which is not rendered: it checks rights and gives fields and choices."""
         one_call = self._with_obj(copy(self.admin))
-        made = watch_forms(one_call)
+        made: list[Any] = []
+        watch_forms(one_call, made.append)
         request, _ = self._request()
         with site_code(self.admin):
             shown = context_of(self._view(one_call, request))
@@ -338,6 +336,11 @@ class RecordForm:
         self.inlines = [
             InlineForms(self.rights, one) for one in shown.get("inline_admin_formsets", ())
         ]
+        #: The fields that the page makes of others, by name.
+        self.prepopulated: dict[str, list[str]] = {
+            one["field"].name: [source.name for source in one["dependencies"]]
+            for one in shown["adminform"].prepopulated_fields
+        }
         #: Why no record can be created, whatever is sent. Empty: it can.
         self.obstacle = self._obstacle() if self.obj is None else ""
 
@@ -383,7 +386,7 @@ class RecordForm:
         return [name for name in names if name in common]
 
     def _obstacle(self) -> str:
-        filled_in = {*self.names, *self.prepopulated_fields()}
+        filled_in = {*self.names, *self.prepopulated}
         needed = [name for name in needed_fields(self.form) if name not in filled_in]
         if not needed:
             return ""
@@ -397,11 +400,6 @@ class RecordForm:
             f"No record of {self.exposure.label} can be created here: the form of the admin "
             f"requires {what}. A person can do it in the admin."
         )
-
-    def prepopulated_fields(self) -> Mapping[str, Sequence[str]]:
-        request, _ = self._request()
-        fields: Mapping[str, Sequence[str]] = self.admin.get_prepopulated_fields(request, None)
-        return fields
 
     def _request(self, **given: Any) -> Any:
         return admin_request(self.context, self.rights, self.admin, path=self.path, **given)
@@ -446,7 +444,7 @@ class RecordForm:
         post.refuse_unknown([one for one in values if one not in self.browser_only], self.names)
         given = {name: values[name] for name in self.names if name in values}
         if self.obj is None:
-            given |= prepopulated(self.form, self.prepopulated_fields(), given)
+            given |= prepopulated(self.form, self.prepopulated, given)
         post.add_form(self.form, given)
         offered = [one.prefix for one in self.inlines if one.is_offered]
         post.refuse_unknown(inlines, offered, what="an inline")
@@ -474,18 +472,16 @@ class RecordForm:
         one_call = self._with_obj(signed_copy(self.admin, self.context))
         seen = watch_saving(one_call)
         recorder = self._post(one_call, post, seen)
-        messages = without_reports(recorder.messages, plain_text(seen["obj"]))
-        changed = self._told_of(seen["changed"], post)
         return Saved(
             obj=seen["obj"],
-            changed=changed,
-            messages=messages,
+            changed=self._told_of(seen["changed"], post),
+            messages=without_reports(recorder.messages, plain_text(seen["obj"])),
             entry=getattr(one_call, "mcp_entry", None),
         )
 
     def _post(self, one_call: Any, post: SubmittedForm, seen: Mapping[str, Any]) -> Any:
         """Send the form, and return what its page said. Raises ToolError unless `seen` fills."""
-        watch_forms(one_call, post)
+        fill_in_forms(one_call, post)
         request, recorder = self._request(data=[*post.pairs, SAVE])
         with site_code(self.admin):
             response = self._view(one_call, request)

@@ -192,13 +192,7 @@ INVALID_DATA: Any = object()
 class SentField(BoundField):
     """A field of a bound form whose data are a value of the call, not a text of its widget."""
 
-    def __init__(self, form: Any, field: Any, name: str, *, data: Any) -> None:
-        super().__init__(form, field, name)
-        self.sent = data
-
-    @property
-    def data(self) -> Any:
-        return self.sent
+    data: Any = None
 
     def _has_changed(self) -> bool:
         return self.data is INVALID_DATA or bool(self.field.has_changed(self.initial, self.data))
@@ -213,47 +207,67 @@ def send(form: Any, *, name: str, data: Any, clean: Callable[..., Any] | None = 
     field.widget.supports_microseconds = True
     if clean is not None:
         field.clean = partial(clean, field.clean)
-    form._bound_fields_cache[name] = SentField(form, field, name, data=data)
+    form._bound_fields_cache[name] = bound = SentField(form, field, name)
+    bound.data = data
 
 
 def refuse_value(sentence: str, *args: Any) -> None:
     raise ValidationError(sentence)
 
 
-def watch_forms(one_call: Any, submitted: SubmittedForm | None = None) -> list[Any]:
-    """Have a copy of a ModelAdmin keep what is not submitted.
+def watch_forms(one_call: Any, see: Callable[[Any], None]) -> None:
+    """Have a copy of a ModelAdmin pass each form of a record that it makes to `see`.
 
-    Returns a list that fills with the forms and formsets that are made. What is not in it was
-    made by another ModelAdmin, to which the view handed over: nothing done to the copy counts.
+    A form that is not seen was made by another ModelAdmin, to which the view handed over: nothing
+    done to the copy counts.
     """
-    made: list[Any] = []
     get_form = one_call.get_form
-    get_formsets = one_call.get_formsets_with_inlines
 
     def form_class(request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         base = get_form(request, obj, **kwargs)
-        return watched_form(base, made, submitted)
+
+        # Some sites return a class whose __new__ makes a form of another one, to pass the request
+        # on.
+        def make(cls: Any, *args: Any, **kwargs: Any) -> Any:
+            form = base(*args, **kwargs)
+            see(form)
+            return form
+
+        # Not through the metaclass: it would make the fields anew, without what `get_form` of the
+        # site did to them afterwards.
+        return type.__new__(type(base), base.__name__, (base,), {"__new__": make})
+
+    one_call.get_form = form_class
+
+
+def fill_in_forms(one_call: Any, submitted: SubmittedForm) -> None:
+    """Have the forms that a copy of a ModelAdmin makes take what is submitted, and keep the
+    rest.
+    """
+    get_formsets = one_call.get_formsets_with_inlines
+    create_formsets = one_call._create_formsets
+
+    def fill_in(form: Any) -> None:
+        apply_values(submitted, form)
+        if submitted.errors:
+            # Nothing is saved, and all that is wrong is told at once.
+            form.is_valid = lambda: False
 
     def formset_classes(request: HttpRequest, obj: Any = None) -> Any:
         for base, inline in get_formsets(request, obj):
-            yield watched_formset(base, made, submitted), inline
+            yield filled_formset(base, submitted), inline
 
-    one_call.get_form = form_class
+    # Packages make the formsets within rows in here, and may return them as well.
+    def formsets_of(*args: Any, **kwargs: Any) -> Any:
+        created = create_formsets(*args, **kwargs)
+        for nested in dict.fromkeys(chain.from_iterable(map(all_nested, created[0]))):
+            for form in nested.initial_forms:
+                apply_values(submitted, form, path=form.prefix, own=own_fields(nested))
+        return created
+
+    watch_forms(one_call, fill_in)
     one_call.get_formsets_with_inlines = formset_classes
-    if submitted is not None:
-        # Packages make the formsets within rows in here.
-        create_formsets = one_call._create_formsets
-
-        def formsets_of(*args: Any, **kwargs: Any) -> Any:
-            created = create_formsets(*args, **kwargs)
-            ours = [formset for formset in created[0] if formset in made]
-            for nested in chain.from_iterable(map(all_nested, ours)):
-                for form in nested.initial_forms:
-                    apply_values(submitted, form, path=form.prefix, own=own_fields(nested))
-            return created
-
-        one_call._create_formsets = formsets_of
-    return made
+    one_call._create_formsets = formsets_of
 
 
 def nested_formsets(form: Any) -> list[Any]:
@@ -271,44 +285,19 @@ def all_nested(formset: Any) -> Iterator[Any]:
             yield from all_nested(nested)
 
 
-def watched_form(base: Any, made: list[Any], submitted: SubmittedForm | None) -> Any:
-    """A class that makes what calling `base` makes.
-
-    Some sites return a class whose __new__ makes a form of another one, to pass the request on.
-    """
-
-    def make(cls: Any, *args: Any, **kwargs: Any) -> Any:
-        form = base(*args, **kwargs)
-        made.append(form)
-        if submitted is not None:
-            apply_values(submitted, form)
-            if submitted.errors:
-                # Nothing is saved, and all that is wrong is told at once.
-                form.is_valid = lambda: False
-        return form
-
-    # Not through the metaclass: it would make the fields anew, without what `get_form` of the
-    # site did to them afterwards.
-    return type.__new__(type(base), base.__name__, (base,), {"__new__": make})
-
-
-def watched_formset(base: Any, made: list[Any], submitted: SubmittedForm | None) -> type[Any]:
-    class Watched(base):  # type: ignore[misc]
-        def __init__(self, *args: Any, **kwargs: Any) -> None:
-            super().__init__(*args, **kwargs)
-            made.append(self)
-
+def filled_formset(base: Any, submitted: SubmittedForm) -> type[Any]:
+    class Filled(base):  # type: ignore[misc]
         def add_fields(self, form: Any, index: int | None) -> None:
             super().add_fields(form, index)
-            if submitted is None or index is None:
+            if index is None:
                 return
             apply_values(submitted, form, path=form.prefix, own=own_fields(self))
             if index >= self.initial_form_count():
                 # A new row of nothing but defaults would be dropped without a word.
                 form.empty_permitted = False
 
-    Watched.__name__ = base.__name__
-    return Watched
+    Filled.__name__ = base.__name__
+    return Filled
 
 
 def own_fields(formset: Any) -> frozenset[str]:
@@ -328,13 +317,6 @@ def disable_unshown(form: Any, fieldsets: Any) -> None:
         form.fields[name].disabled = True
 
 
-def is_stored(form: Any, name: str) -> bool:
-    """Whether a field of the form shows a field of the record, and not something of its own."""
-    opts = form.instance._meta
-    known = {field.name for field in (*opts.fields, *opts.many_to_many)}
-    return name in known and name in form.initial
-
-
 def apply_values(
     submitted: SubmittedForm, form: Any, *, path: str = "", own: Collection[str] = ()
 ) -> None:
@@ -342,11 +324,14 @@ def apply_values(
     the form begins with them, but for the formset's own. Rules over the whole record still hold.
     """
     kept = set()
-    known = {field.name for field in form.instance._meta.fields}
+    opts, is_new = form.instance._meta, form.instance._state.adding
+    columns = {field.name for field in opts.fields}
+    # What the form shows of the record, and not something of its own.
+    stored_names = form.initial.keys() & {*columns, *(field.name for field in opts.many_to_many)}
     for name, field in list(form.fields.items()):
         beginning = submitted.shown.get(path, form)
         begun = beginning.fields.get(name, field)
-        is_kept = not form.instance._state.adding and is_stored(form, name)
+        is_kept = not is_new and name in stored_names
         if name in own or (begun.disabled and not field.disabled and not is_kept):
             continue
         # Django asks whether a browser would have sent the field at all.
@@ -371,7 +356,7 @@ def apply_values(
             kept.add(name)
             value = initial
             if initial is None:
-                value = stored(form.instance, name) if name in known else clean_nothing(field)
+                value = stored(form.instance, name) if name in columns else clean_nothing(field)
             set_aside(field, value)
     leave_unchecked(form, kept)
 

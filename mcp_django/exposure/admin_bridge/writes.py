@@ -147,8 +147,7 @@ def creation(context: CallContext, rights: Rights, exposure: ModelExposure) -> d
         return {"unavailable": form.obstacle}
     values = AdminDescriber(rights).form(form.form, names=form.names)
     # A slug that the page makes of a title need not be sent.
-    made = form.prepopulated_fields()
-    if required := [name for name in values.pop("required", ()) if name not in made]:
+    if required := [name for name in values.pop("required", ()) if name not in form.prepopulated]:
         values["required"] = required
     found = {"values": values}
     describer = AdminDescriber(rights, partial=True, sets=Sets.EITHER)

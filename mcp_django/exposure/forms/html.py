@@ -72,7 +72,6 @@ def read_page(text: str) -> ControlParser:
     reader = ControlParser()
     reader.feed(text)
     reader.close()
-    reader.assign_controls()
     return reader
 
 
@@ -88,22 +87,26 @@ class ControlParser(HTMLParser):
         self.loose = self.form = Form()
         self.labels: dict[str, str] = {}
         self.templates = 0
-        #: For each open fieldset, and each open group of options, whether it is disabled.
+        #: Whether each open fieldset is disabled, and the group of options that is open.
         self.fieldsets: list[bool] = []
-        self.groups: list[bool] = []
+        self.is_group_disabled = False
         self.control: Control | None = None
         self.option: Option | None = None
         self.label: tuple[str, list[str]] | None = None
         #: The controls within the label that is open.
         self.labelled: list[Control] = []
-        self.is_first = False
 
-    def assign_controls(self) -> None:
+    def close(self) -> None:
         """Give the controls their labels, and move them to the forms that they belong to."""
+        super().close()
         ids = {one.id: one for one in self.forms if one.id}
         for home in (self.loose, *self.forms):
             for control in list(home.controls):
                 control.label = folded(control.label) or self.labels.get(control.id, "")
+                if control.kind == "textarea":
+                    # "A single newline may be placed immediately after the start tag": HTML drops
+                    # it.
+                    control.value = control.value.removeprefix("\n")
                 for option in control.options:
                     option.label = folded(option.label)
                     option.value = option.label if option.value is None else option.value
@@ -132,9 +135,7 @@ class ControlParser(HTMLParser):
         if self.option is not None:
             self.option.label += data
         elif self.control is not None and self.control.kind == "textarea":
-            # "A single newline may be placed immediately after the start tag": HTML drops it.
-            self.control.value += data.removeprefix("\n") if self.is_first else data
-            self.is_first = False
+            self.control.value += data
         elif self.control is not None and self.control.kind in BUTTONS:
             self.control.label += data
         elif self.label is not None:
@@ -174,23 +175,18 @@ class ControlParser(HTMLParser):
             control.label = control.label or text
 
     def open_input(self, given: dict[str, str]) -> None:
-        kind = given.get("type", "text").lower()
-        is_box = kind in ("checkbox", "radio")
-        control = self.add(given, kind)
-        control.value = given.get("value", "on" if is_box else "")
-        control.is_checked = not is_box or "checked" in given
+        self.add(given, given.get("type", "text").lower())
 
     def open_button(self, given: dict[str, str]) -> None:
         self.control = self.add(given, given.get("type", "submit").lower())
-        self.control.value = given.get("value", "")
 
     def open_textarea(self, given: dict[str, str]) -> None:
         self.control = self.add(given, "textarea")
-        self.is_first = True
+        self.control.value = ""
 
     def open_select(self, given: dict[str, str]) -> None:
         self.control = self.add(given, "select-multiple" if "multiple" in given else "select")
-        self.groups = []
+        self.is_group_disabled = False
 
     def close_select(self) -> None:
         self.option = self.control = None
@@ -202,12 +198,11 @@ class ControlParser(HTMLParser):
 
     def open_optgroup(self, given: dict[str, str]) -> None:
         self.option = None
-        self.groups.append("disabled" in given)
+        self.is_group_disabled = "disabled" in given
 
     def close_optgroup(self) -> None:
         self.option = None
-        if self.groups:
-            self.groups.pop()
+        self.is_group_disabled = False
 
     def open_option(self, given: dict[str, str]) -> None:
         self.option = None
@@ -215,7 +210,7 @@ class ControlParser(HTMLParser):
             self.option = Option(
                 value=given.get("value"),
                 is_selected="selected" in given,
-                is_disabled="disabled" in given or any(self.groups),
+                is_disabled="disabled" in given or self.is_group_disabled,
             )
             self.control.options.append(self.option)
 
@@ -223,9 +218,12 @@ class ControlParser(HTMLParser):
         self.option = None
 
     def add(self, given: dict[str, str], kind: str) -> Control:
+        is_box = kind in ("checkbox", "radio")
         control = Control(
             name=given.get("name", ""),
             kind=kind,
+            value=given.get("value", "on" if is_box else ""),
+            is_checked=not is_box or "checked" in given,
             is_disabled="disabled" in given or any(self.fieldsets),
             is_required="required" in given,
             label=given.get("aria-label", ""),

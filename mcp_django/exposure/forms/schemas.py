@@ -18,8 +18,7 @@ import jsonschema_rs
 from django.conf import settings
 from django.core import validators
 from django.core.exceptions import NON_FIELD_ERRORS
-from django.forms import Field, fields, widgets
-from django.forms.fields import ChoiceField
+from django.forms import fields, widgets
 from django.forms.models import ModelChoiceField, ModelMultipleChoiceField
 from django.forms.utils import pretty_name
 from django.utils.duration import duration_iso_string
@@ -52,8 +51,12 @@ def plain(value: Any) -> Any:
     """A value as JSON, or NOTHING. Never the `str()` of an unknown object."""
     if value is None or isinstance(value, (bool, str)):
         return value
-    if isinstance(value, (int, float, Decimal)):
-        return as_json_number(value)
+    if isinstance(value, int):
+        return value if LEAST <= value <= MOST else NOTHING
+    if isinstance(value, float):
+        return value if math.isfinite(value) else NOTHING
+    if isinstance(value, Decimal):
+        return str(value) if value.is_finite() else NOTHING
     if isinstance(value, (datetime, date, time)):
         return value.isoformat()
     if isinstance(value, timedelta):
@@ -61,24 +64,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, (Promise, UUID)):
         return str(value)
     if isinstance(value, (list, tuple, set, frozenset)):
-        return whole([plain(one) for one in value])
+        members = [plain(one) for one in value]
+        return NOTHING if any(one is NOTHING for one in members) else members
     if isinstance(value, Mapping):
-        found = whole([plain(one) for one in value.values()])
+        members = plain([*value.values()])
         keys = [str(key) for key in value]
-        return NOTHING if found is NOTHING else dict(zip(keys, found, strict=True))
+        return NOTHING if members is NOTHING else dict(zip(keys, members, strict=True))
     return NOTHING
-
-
-def whole(values: list[Any]) -> Any:
-    return NOTHING if any(one is NOTHING for one in values) else values
-
-
-def as_json_number(value: Any) -> Any:
-    if isinstance(value, int):
-        return value if LEAST <= value <= MOST else NOTHING
-    if isinstance(value, Decimal):
-        return str(value) if value.is_finite() else NOTHING
-    return value if math.isfinite(value) else NOTHING
 
 
 def folded(text: Any) -> str:
@@ -100,14 +92,6 @@ def options(choices: Iterable[Any]) -> Iterator[Choice]:
                 yield written, folded(f"{value}: {own}" if is_group else own)
 
 
-def about(field: Field, hint: str, *, name: str) -> dict[str, Any]:
-    """The title and the description of a field, where it has them."""
-    title = folded(pretty_name(name) if field.label is None else field.label)
-    description = " ".join(part for part in (folded(field.help_text), hint) if part)
-    found = {"title": title, "description": description}
-    return {key: text for key, text in found.items() if text}
-
-
 # What validators of form fields say about numbers and texts, in the keywords of JSON Schema.
 
 #: Fields of forms that give the model the value that they got. Fields of a site may convert it.
@@ -124,39 +108,29 @@ def model_validators(form: Any, name: str, field: fields.Field) -> Sequence[Any]
     return known[name].validators if name in known else ()
 
 
-def limits(given: Iterable[Any]) -> dict[str, Any]:
-    """The minimum and the maximum, if they are numbers that JSON has."""
-    found: dict[str, int | float] = {}
-    for one in given:
-        is_least = isinstance(one, validators.MinValueValidator)
-        if not (is_least or isinstance(one, validators.MaxValueValidator)):
-            continue
-        limit = limit_of(one)
-        # Some fields have limits for their texts, and JSON has no infinity.
-        if isinstance(limit, (int, float, Decimal)) and -MOST <= limit <= MOST:
-            number = limit if isinstance(limit, int) else float(limit)
-            if is_least:
-                found["minimum"] = max(number, found.get("minimum", number))
-            else:
-                found["maximum"] = min(number, found.get("maximum", number))
-    return found
+#: The keyword of each, and which of two limits leaves less.
+NUMBER_LIMITS: Any = {
+    validators.MinValueValidator: ("minimum", max),
+    validators.MaxValueValidator: ("maximum", min),
+}
+TEXT_LIMITS: Any = {
+    validators.MinLengthValidator: ("minLength", max),
+    validators.MaxLengthValidator: ("maxLength", min),
+}
 
 
-def lengths(given: Iterable[Any], *, required: bool) -> dict[str, Any]:
+def limits(given: Iterable[Any], keywords: Any = NUMBER_LIMITS) -> dict[str, Any]:
+    """The limits that validators have, if they are numbers that JSON has."""
     found: dict[str, Any] = {}
     for one in given:
-        if isinstance(one, validators.MinLengthValidator):
-            found["minLength"] = max(limit_of(one), found.get("minLength", 0))
-        elif isinstance(one, validators.MaxLengthValidator):
-            found["maxLength"] = min(limit_of(one), found.get("maxLength", limit_of(one)))
-    if required:
-        found["minLength"] = max(1, found.get("minLength", 1))
+        for kind, (keyword, narrower) in keywords.items():
+            if isinstance(one, kind):
+                limit = one.limit_value() if callable(one.limit_value) else one.limit_value
+                # Some fields have limits for their texts, and JSON has no infinity.
+                if isinstance(limit, (int, float, Decimal)) and -MOST <= limit <= MOST:
+                    number = limit if isinstance(limit, int) else float(limit)
+                    found[keyword] = narrower(number, found.get(keyword, number))
     return found
-
-
-def limit_of(validator: Any) -> Any:
-    limit = validator.limit_value
-    return limit() if callable(limit) else limit
 
 
 Schema: TypeAlias = dict[str, Any]
@@ -191,8 +165,7 @@ def kind_of_form_field(field: fields.Field) -> str:
     return "array" if kind == "text" and hasattr(field, "base_field") else kind
 
 
-#: The formats of texts. A time of day has no offset here, and one of JSON Schema must have one;
-#: durations with fractions of a second are none of JSON Schema. So these two have an example.
+#: The formats of texts.
 FORMATS: tuple[tuple[type[fields.Field], str], ...] = (
     (fields.SplitDateTimeField, "date-time"),
     (fields.DateTimeField, "date-time"),
@@ -200,10 +173,6 @@ FORMATS: tuple[tuple[type[fields.Field], str], ...] = (
     (fields.EmailField, "email"),
     (fields.URLField, "uri"),
     (fields.UUIDField, "uuid"),
-)
-EXAMPLES: tuple[tuple[type[fields.Field], str], ...] = (
-    (fields.TimeField, "Such as 14:30:00."),
-    (fields.DurationField, "Such as P1DT2H30M."),
 )
 #: "format": email, uri, date and date-time are all that a flat form may have.
 FLAT_FORMATS = frozenset({"date", "date-time", "email", "uri"})
@@ -289,9 +258,9 @@ class Describer:
         self, field: fields.Field, initial: Any, *, name: str = "", more: Sequence[Any] = ()
     ) -> Schema:
         self.validators = [*field.validators, *more]
-        if self.flat and isinstance(field.widget, widgets.PasswordInput):
+        if isinstance(field.widget, widgets.PasswordInput):
             # "Servers MUST NOT use form mode elicitation to request sensitive information."
-            raise NotAskable("A person cannot be asked for a secret in a form.")
+            self.refuse_flat("a secret")
         kind = kind_of_form_field(field)
         own: Schema | None = getattr(field, "mcp_schema", None)
         schema: Schema = getattr(self, kind)(field) if own is None else dict(own)
@@ -300,7 +269,10 @@ class Describer:
         if not (field.required or self.flat or is_set):
             schema = nullable(schema)
         # `dict` would have them in any order; titles are read first.
-        described = about(field, schema.pop("description", ""), name=name)
+        title = folded(pretty_name(name) if field.label is None else field.label)
+        hints = (folded(field.help_text), schema.pop("description", ""))
+        about = {"title": title, "description": " ".join(hint for hint in hints if hint)}
+        described = {key: text for key, text in about.items() if text}
         return {**described, **schema, **self.default(field, schema, initial)}
 
     def default(self, field: fields.Field, schema: Schema, initial: Any) -> Schema:
@@ -328,8 +300,8 @@ class Describer:
 
     def related_list(self, field: Any) -> Schema:
         choices = self.records(field)
-        if self.flat and not choices:
-            raise NotAskable("A person cannot be asked for a list of keys in a form.")
+        if not choices:
+            self.refuse_flat("a list of keys")
         return self.several(field, self.listed(choices) if choices else self.key(field))
 
     def key(self, field: Any) -> Schema:
@@ -373,8 +345,8 @@ class Describer:
 
     def several(self, field: fields.Field, item: Schema) -> Schema:
         is_choice = "oneOf" in item or "enum" in item
-        if self.flat and not (self.features.rich_elicitation and is_choice):
-            raise NotAskable("A person cannot be asked for a list in a form.")
+        if not (self.features.rich_elicitation and is_choice):
+            self.refuse_flat("a list")
         schema: Schema = {"type": "array"}
         if "oneOf" in item:
             # A list of titled choices has no other form in elicitation.
@@ -456,10 +428,16 @@ class Describer:
             schema["description"] = "Such as 2026-01-31T14:30:00."
         if shape and not (self.flat and shape not in FLAT_FORMATS):
             schema["format"] = shape
-        if example := next((one for known, one in EXAMPLES if isinstance(field, known)), ""):
-            schema["description"] = example
+        # A time of day has no offset here, and one of JSON Schema must have one; durations with
+        # fractions of a second are none of JSON Schema.
+        if isinstance(field, fields.TimeField):
+            schema["description"] = "Such as 14:30:00."
+        if isinstance(field, fields.DurationField):
+            schema["description"] = "Such as P1DT2H30M."
         if isinstance(field, fields.CharField) and shape != "uuid":
-            schema |= lengths(self.validators, required=field.required)
+            schema |= limits(self.validators, TEXT_LIMITS)
+            if field.required:
+                schema["minLength"] = max(1, schema.get("minLength", 1))
         return schema
 
 
@@ -566,7 +544,7 @@ def allowed(field: Any, describer: Describer) -> dict[str, Any]:
     """Some values that would have been right."""
     if isinstance(field, ModelChoiceField):
         choices = describer.records(field) or []
-    elif isinstance(field, ChoiceField):
+    elif isinstance(field, fields.ChoiceField):
         given: Any = field.choices
         choices = list(options(given))
     else:

@@ -45,14 +45,11 @@ def parsed(field: fields.Field, value: Any) -> Any:
     for kind, parse in PARSERS:
         if isinstance(field, kind):
             return None if value is None or value == "" else parse(value)
-    if takes_text(field) and not (value is None or isinstance(value, str)):
+    # What a schema calls a text is one as it is.
+    is_text = kind_of_form_field(field) == "text" and not hasattr(field, "mcp_schema")
+    if is_text and not (value is None or isinstance(value, str)):
         raise InvalidValue(f"{shown_value(value)} is not a text.")
     return value
-
-
-def takes_text(field: fields.Field) -> bool:
-    """Return whether values are texts as they are: what a schema calls a text."""
-    return kind_of_form_field(field) == "text" and not hasattr(field, "mcp_schema")
 
 
 def number(value: Any) -> Decimal:
@@ -261,19 +258,14 @@ class Post:
         if not isinstance(field, fields.ChoiceField) and not has_parts(field):
             # What the field refuses is reported by the form.
             with suppress(ValidationError):
-                got = field.clean(read_back(bound, pairs))
+                posted = query_dict(pairs), MultiValueDict[str, Any](), bound.html_name
+                got = field.clean(field.widget.value_from_datadict(*posted))
                 if meant is None and got not in field.empty_values:
                     raise InvalidValue("This field must have a value.")
                 if isinstance(meant, EXACT) and not is_same(meant, got):
                     # A list of years may end before it.
                     raise InvalidValue(cannot_hold(meant))
         self.pairs += pairs
-
-
-def read_back(bound: Any, pairs: list[Pair]) -> Any:
-    """What the widget of a field makes of what is posted."""
-    widget, name = bound.field.widget, bound.html_name
-    return widget.value_from_datadict(query_dict(pairs), MultiValueDict(), name)
 
 
 def query_dict(pairs: Iterable[Pair]) -> Any:
