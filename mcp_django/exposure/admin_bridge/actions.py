@@ -9,9 +9,10 @@ from __future__ import annotations
 import enum
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from email.message import Message
+from functools import partial
 from pathlib import PurePosixPath
 from typing import Any
 from urllib.parse import urljoin, urlsplit
@@ -23,7 +24,7 @@ from django.core.exceptions import PermissionDenied
 from django.db import connections, router, transaction
 from django.forms import BooleanField
 from django.http import Http404
-from django.urls import resolve, reverse
+from django.urls import reverse
 
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
@@ -35,7 +36,6 @@ from mcp_django.exposure.admin_bridge.requests import (
     Recorder,
     admin_request,
     page_match,
-    path_info,
     path_of,
     signed_copy,
     site_failure,
@@ -78,21 +78,14 @@ class File:
     def embedded(self, uri: str) -> EmbeddedResource:
         """Text where it is text, so that models can read it."""
         uri = f"{uri}/{encode(self.name)}"
+        made = partial(ResourceContents, uri=uri, mime_type=self.mime_type)
         if self.mime_type.startswith("text/") or self.mime_type in TEXTS:
-            try:
-                text = self.content.decode(self.charset)
-            except (UnicodeDecodeError, LookupError):
-                pass  # it says that it is text and is in another encoding
-            else:
-                kind = self.mime_type
-                return EmbeddedResource(
-                    contents=ResourceContents(uri=uri, mime_type=kind, text=text)
-                )
+            # It may say that it is text and be in another encoding.
+            with suppress(UnicodeDecodeError, LookupError):
+                return EmbeddedResource(contents=made(text=self.content.decode(self.charset)))
         # base64 is a third longer than what it carries.
         check_size(self.content, get_config().max_response * 3 // 4)
-        return EmbeddedResource(
-            contents=ResourceContents(uri=uri, mime_type=self.mime_type, blob=self.content)
-        )
+        return EmbeddedResource(contents=made(blob=self.content))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -198,14 +191,8 @@ def file_name(response: Any) -> str:
 MOST_KEYS = 20
 #: The form of a menu, which only the admin fills in.
 MENU = frozenset({"action", "index", "select_across", ACTION_CHECKBOX_NAME, "csrfmiddlewaretoken"})
-
-
 #: Reads a text as `select_across` of that form is read.
 is_ticked = BooleanField(required=False).to_python
-
-
-class Unselected(Exception):
-    """The changelist would leave out some of the named records."""
 
 
 @dataclass(eq=False)
@@ -234,13 +221,16 @@ class ActionRun:
         Raises ToolError where the admin refuses, or fails.
         """
         if self.action.place in (Place.RECORD_BUTTON, Place.MODEL_BUTTON):
-            return self._press()
-        menu = [("select_across", "0"), ("action", self.action.name)]
-        data = [*((ACTION_CHECKBOX_NAME, key) for key in self.keys), *extra]
-        if self.action.place is Place.CHANGELIST:
-            return self._post(self.home, [*menu, ("index", "0"), *data], self._view)
-        prefixed = [(f"CHANGE_FORM-{name}", value) for name, value in menu]
-        return self._post(self.home, [*prefixed, *data], self._view)
+            opts, site = self.model_admin.opts, self.model_admin.admin_site
+            name = f"admin:{opts.app_label}_{opts.model_name}_actions"
+            args = [*map(quote, self.keys), self.action.name]
+            path = reverse(name, args=args, current_app=site.name)
+            return self._post(path, [], self._press, ran=True)
+        menu = [("select_across", "0"), ("action", self.action.name), ("index", "0")]
+        if self.action.place is Place.CHANGE_FORM:
+            menu = [(f"CHANGE_FORM-{name}", value) for name, value in menu[:2]]
+        chosen = [(ACTION_CHECKBOX_NAME, key) for key in self.keys]
+        return self._post(self.home, [*menu, *chosen, *extra], self._view)
 
     def send(self, path: str, data: Sequence[Pair], files: Mapping[str, Any]) -> AdminAnswer:
         """Send a page that the action showed, with the session that it was made in.
@@ -259,10 +249,7 @@ class ActionRun:
         match = page_match(path)
         if match is None or match.namespace != self.model_admin.admin_site.name:
             raise ToolError("The page leads out of this admin. Run the action in a browser.")
-        view, args, kwargs = match.func, match.args, match.kwargs
-        return self._post(
-            path, data, lambda request: view(request, *args, **kwargs), files=files, ran=True
-        )
+        return self._post(path, data, self._routed, files=files, ran=True)
 
     @property
     def home(self) -> str:
@@ -282,7 +269,7 @@ class ActionRun:
             known = {str(key) for key in found}
             self.missing = [key for key in chosen if key not in known]
             if self.missing:
-                raise Unselected
+                raise not_found(self.missing)
             response = respond(request, queryset, **options)
             self.ran = response is not None
             return response
@@ -292,33 +279,23 @@ class ActionRun:
             return one_call.change_view(request, quote(self.keys[0]))
         return one_call.changelist_view(request)
 
-    def _press(self) -> AdminAnswer:
+    def _press(self, request: AdminRequest) -> Any:
         """A button with a URL of its own. Its view asks for no more than to be staff."""
-        opts, site = self.model_admin.opts, self.model_admin.admin_site
-        name = f"admin:{opts.app_label}_{opts.model_name}_actions"
-        args = [*map(quote, self.keys), self.action.name]
-        path = reverse(name, args=args, current_app=site.name)
-        match = resolve(path_info(path))
+        for key in self.keys:
+            if not self.model_admin.get_queryset(request).filter(pk=key).exists():
+                self.missing = [key]
+                raise not_found(self.missing)
+            shown = shown_buttons(self.model_admin, request, self.action.place, key)
+            if self.action.name not in shown:
+                raise ToolError(f"The admin does not offer this for {key}. Nothing was done.")
+        if "POST" not in getattr(self.action.function, "methods", ("POST",)):
+            request.method = "GET"
+        return self._routed(request)
 
-        def press(request: AdminRequest) -> Any:
-            if self.keys:
-                self._check_button(request)
-            methods = getattr(self.action.function, "methods", ("POST",))
-            if "POST" not in methods:
-                request.method = "GET"
-            return match.func(request, *match.args, **match.kwargs)
-
-        return self._post(path, [], press, ran=True)
-
-    def _check_button(self, request: AdminRequest) -> None:
-        key = self.keys[0]
-        rows = self.model_admin.get_queryset(request)
-        if not rows.filter(pk=key).exists():
-            self.missing = [key]
-            raise Unselected
-        shown = shown_buttons(self.model_admin, request, self.action.place, key)
-        if self.action.name not in shown:
-            raise ToolError(f"The admin does not offer this for {key}. Nothing was done.")
+    def _routed(self, request: AdminRequest) -> Any:
+        """What the view answers that the URLs of the project have at the path."""
+        match: Any = request.resolver_match
+        return match.func(request, *match.args, **match.kwargs)
 
     def _post(
         self,
@@ -348,7 +325,17 @@ class ActionRun:
         except Exception as error:
             if self.missing:
                 raise not_found(self.missing) from None
-            raise self._failed() from error
+            # The view of the change form has a transaction of its own.
+            is_undone = (
+                self.action.place is Place.CHANGE_FORM
+                or router.db_for_write(self.model_admin.model) in self.transactions()
+            )
+            raise site_failure(
+                f"The action {self.action.name} of {self.model_admin.opts.label_lower}",
+                "What it did in the database was taken back."
+                if is_undone
+                else "It may have been done in part: check before you repeat it.",
+            ) from error
 
     def _answer(
         self, request: AdminRequest, recorder: Recorder, view: Callable[[AdminRequest], Any]
@@ -373,19 +360,6 @@ class ActionRun:
             for alias in connections
             if connections.settings[alias]["ATOMIC_REQUESTS"] or (is_atomic and alias == own)
         ]
-
-    def _failed(self) -> ToolError:
-        # The view of the change form has a transaction of its own.
-        is_undone = (
-            self.action.place is Place.CHANGE_FORM
-            or router.db_for_write(self.model_admin.model) in self.transactions()
-        )
-        return site_failure(
-            f"The action {self.action.name} of {self.model_admin.opts.label_lower}",
-            "What it did in the database was taken back."
-            if is_undone
-            else "It may have been done in part: check before you repeat it.",
-        )
 
 
 def not_found(keys: Sequence[str]) -> NotFound:

@@ -179,7 +179,7 @@ class Deletion:
         path = path_of(self.admin, page, key)
         return admin_request(self.context, self.rights, self.admin, path=path, data=data or None)
 
-    def _page(self) -> tuple[Any, Any, Any, Any]:
+    def _page(self) -> Sequence[Any]:
         """What the page of one record lists, counts, lacks permissions for and is held by."""
         (key,) = self.keys
         request, _ = self._request("delete", key)
@@ -187,14 +187,10 @@ class Deletion:
         shown = getattr(response, "context_data", None) or {}
         if "deleted_objects" not in shown:
             raise ToolError("The admin shows no page for deleting this.")
-        return (
-            shown["deleted_objects"],
-            shown["model_count"],
-            shown["perms_lacking"],
-            shown["protected"],
-        )
+        names = ("deleted_objects", "model_count", "perms_lacking", "protected")
+        return [shown[name] for name in names]
 
-    def _joint(self) -> tuple[Any, Any, Any, Any]:
+    def _joint(self) -> Sequence[Any]:
         request, _ = self._request("changelist")
         one_call = copy(self.admin)
         for one in self.objects:
@@ -227,7 +223,15 @@ class Deletion:
 
     def _delete(self, key: Any) -> Sequence[CapturedMessage]:
         one_call = signed_copy(self.admin, self.context)
-        seen = watch_deleting(one_call)
+        # The objects that reach `delete_model`, which a site may override.
+        seen: list[Any] = []
+        delete_model = one_call.delete_model
+
+        def watched(request: HttpRequest, obj: Any) -> Any:
+            seen.append(obj)
+            return delete_model(request, obj)
+
+        one_call.delete_model = watched
         request, recorder = self._request("delete", key, CONFIRMED)
         shown = plain_text(next(one for one in self.objects if one.pk == key))
         one_call.delete_view(request, quote(str(key)))
@@ -262,19 +266,6 @@ def check_within(rights: Rights, model: Any, objects: Sequence[Any], *, using: s
                 "Nothing was deleted: records of other models would go along, or be changed, and "
                 "this token is held to some models. Tell the person."
             )
-
-
-def watch_deleting(one_call: Any) -> list[Any]:
-    """The objects that reached `delete_model`, which a site may override."""
-    seen: list[Any] = []
-    delete_model = one_call.delete_model
-
-    def watched(request: HttpRequest, obj: Any) -> Any:
-        seen.append(obj)
-        return delete_model(request, obj)
-
-    one_call.delete_model = watched
-    return seen
 
 
 def texts(counts: Iterable[tuple[Any, int]]) -> dict[str, int]:

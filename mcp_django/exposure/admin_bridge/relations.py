@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
+from dataclasses import KW_ONLY, dataclass
 from enum import Enum
 from typing import Any
 
@@ -60,6 +61,7 @@ class Sets(Enum):
     EITHER = "either"
 
 
+@dataclass(eq=False)
 class AdminDescriber(Describer):
     """Lists related records as the caller would find them, whatever the form would show.
 
@@ -67,10 +69,9 @@ class AdminDescriber(Describer):
     who may not view the model.
     """
 
-    def __init__(self, rights: Rights, *, sets: Sets = Sets.WHOLE, **options: Any) -> None:
-        super().__init__(**options)
-        self.rights = rights
-        self.sets = sets
+    rights: Rights
+    _: KW_ONLY
+    sets: Sets = Sets.WHOLE
 
     def related_list(self, field: Any) -> Schema:
         whole = super().related_list(field)
@@ -177,8 +178,7 @@ def find_members(
         return find_several(Finder(rights, field), changes["set"]), [], [] if is_new else hidden
     added = find_several(Finder(rights, field), changes.get("add", []))
     # A member may be no choice any more, and an error must not show whether a record is a member.
-    others = field.queryset.model._base_manager.using(field.queryset.db).all()
-    removed = find_several(Finder(rights, field, instead=others), changes.get("remove", []))
+    removed = find_several(Finder(rights, field, among_all=True), changes.get("remove", []))
     if both := [key for key in dict.fromkeys(added) if key in removed]:
         raise InvalidValue(f"The same record is in add and in remove: {', '.join(both)}.")
     keys = posted_keys(field, visible)
@@ -241,8 +241,7 @@ def related_words(rights: Rights, field: Any, value: Any) -> str:
     if isinstance(field, FileField):
         upload = upload_of(str(value), user=rights.principal.user)
         return said(value) if upload is None else upload.filename
-    others = field.queryset.model._base_manager.using(field.queryset.db).all()
-    finder = Finder(rights, field, instead=others)
+    finder = Finder(rights, field, among_all=True)
     try:
         (key,) = finder.keys([value])
     except InvalidValue:
@@ -264,6 +263,12 @@ def set_changes(value: Any, *, is_new: bool) -> Mapping[str, Any]:
     raise InvalidValue(f"This field takes {FORMS}. {COMBINED}")
 
 
+def all_related(field: Any) -> QuerySet[Any]:
+    """All records of the model of a field, whatever it offers."""
+    records: QuerySet[Any] = field.queryset.model._base_manager.using(field.queryset.db).all()
+    return records
+
+
 def posted_keys(field: Any, objects: Iterable[Any]) -> list[str]:
     """Records as the form takes them."""
     return [str(field.prepare_value(one)) for one in objects]
@@ -271,19 +276,13 @@ def posted_keys(field: Any, objects: Iterable[Any]) -> list[str]:
 
 def split_members(rights: Rights, bound: Any) -> tuple[list[Any], list[Any]]:
     """The related records that a form shows as chosen: those that this caller may see, and all
-    others. Empty for a field that takes no set of records.
+    others.
     """
-    field = bound.field
-    if not isinstance(field, ModelMultipleChoiceField):
-        return [], []
-    given = list(bound.initial or ())
+    given, name = list(bound.initial or ()), bound.field.to_field_name or "pk"
     objects = [one for one in given if isinstance(one, Model)]
-    keys = [one for one in given if not isinstance(one, Model)]
-    choices: Any = field.queryset
-    if keys:
-        named = Q((f"{field.to_field_name or 'pk'}__in", keys))
-        objects += choices.model._base_manager.using(choices.db).filter(named)
-    labels = visible_labels(rights, choices.model, [one.pk for one in objects])
+    if keys := [one for one in given if not isinstance(one, Model)]:
+        objects += all_related(bound.field).filter(Q((f"{name}__in", keys)))
+    labels = visible_labels(rights, bound.field.queryset.model, [one.pk for one in objects])
     visible = [one for one in objects if one.pk in labels]
     return visible, [one for one in objects if one.pk not in labels]
 
@@ -292,17 +291,15 @@ class Finder:
     """Finds choices of one field. Those that this caller may not see do not exist, unless all of
     their model is hidden: then the key of a choice is taken, as nothing else could be.
 
-    With `instead`, those records are found in place of the choices, if the model is not hidden.
+    With `among_all`, records that are no choices are found as well, if the model is not hidden.
     """
 
-    def __init__(
-        self, rights: Rights, field: Any, *, instead: QuerySet[Any] | None = None
-    ) -> None:
+    def __init__(self, rights: Rights, field: Any, *, among_all: bool = False) -> None:
         self.rights = rights
         self.field = field
         self.model = field.queryset.model
         self.is_shown = shows_records(rights, self.model)
-        self.choices = instead if self.is_shown and instead is not None else field.queryset
+        self.choices = all_related(field) if self.is_shown and among_all else field.queryset
         #: Of the records that were found, by what the form takes, if the model is not hidden.
         self.labels: dict[str, str] = {}
 
@@ -383,10 +380,14 @@ class Finder:
         keys: list[Any] = []
         with suppress(QueryError):
             keys = [row[0] for row in RelatedNames(self.rights).called(self.model, given)]
+        called = self.first(keys, most=MOST_NAMED) if keys else ([], False)
+        return called if called[0] else self.search(given)
+
+    def first(self, keys: Any, *, most: int) -> tuple[list[Any], bool]:
         choices = visible_choices(self.rights, self.choices).filter(Q(("pk__in", keys)))
         with limited(choices.db):
-            called = list(choices[: MOST_NAMED + 1]) if keys else []
-        return (called[:MOST_NAMED], len(called) > MOST_NAMED) if called else self.search(given)
+            found = list(choices[: most + 1])
+        return found[:most], len(found) > most
 
     def search(self, given: str) -> tuple[list[Any], bool]:
         """What the search box of the admin finds among the choices, and whether there is more."""
@@ -401,13 +402,9 @@ class Finder:
         searcher = copy(model_admin)
         searcher.get_search_fields = lambda request: names
         rows, _ = searcher.get_search_results(request, searcher.get_queryset(request), given)
-        # With `pk__in` no row comes twice, so it does not matter whether the search says it may.
-        choices = visible_choices(self.rights, self.choices)
-        choices = choices.filter(Q(("pk__in", rows.values("pk"))))
         most = MOST_JUDGED if self.rights.checks_rows_one_by_one(self.model) else MOST_NAMED
-        with limited(choices.db):
-            found = list(choices[: most + 1])
-        return found[:most], len(found) > most
+        # With `pk__in` no row comes twice, so it does not matter whether the search says it may.
+        return self.first(rows.values("pk"), most=most)
 
     def searched(self, names: Sequence[str]) -> list[str]:
         """Those of the admin's search fields that this caller may search by.

@@ -9,6 +9,7 @@ import json
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
@@ -178,6 +179,7 @@ FORMATS: tuple[tuple[type[fields.Field], str], ...] = (
 FLAT_FORMATS = frozenset({"date", "date-time", "email", "uri"})
 
 
+@dataclass(eq=False, kw_only=True)
 class Describer:
     """Describes what forms take: their fields, but no disabled or hidden ones.
 
@@ -187,14 +189,11 @@ class Describer:
     that a flat form is for.
     """
 
-    def __init__(
-        self, *, flat: bool = False, partial: bool = False, features: Features = NEWEST
-    ) -> None:
-        self.flat = flat
-        self.partial = partial
-        self.features = features
-        #: Of the field that is being described.
-        self.validators: Sequence[Any] = ()
+    flat: bool = False
+    partial: bool = False
+    features: Features = NEWEST
+    #: Of the field that is being described.
+    validators: Sequence[Any] = ()
 
     def form(self, form: Any, *, names: Collection[str] | None = None) -> Schema:
         """What a form takes; with `names`, of these fields alone."""
