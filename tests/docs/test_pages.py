@@ -38,6 +38,7 @@ from mcp_django.exposure.query.arguments import MOST_GROUPS
 from mcp_django.exposure.resources.functions import ResourceOptions
 from mcp_django.exposure.tools.functions import ToolOptions
 from mcp_django.exposure.tools.records import RECORD_TOOLS
+from mcp_django.management.commands import mcp_token
 from mcp_django.models import CallRecord
 from mcp_django.principal import SCOPES
 from mcp_django.protocol.methods import METHODS
@@ -79,16 +80,12 @@ def test_every_example_is_part_of_a_file_that_runs(block: Block):
     )
 
 
-def test_every_region_of_the_examples_is_shown():
+def test_every_region_of_the_examples_is_shown_and_the_tutorial_shows_no_other():
     shown = {block.text.strip() for block in blocks("python")}
-
-    assert regions() <= shown
-
-
-def test_the_tutorial_shows_what_the_examples_have():
     ours = [one for one in blocks("python") if one.page.name == "tutorial.md"]
 
     different = [one.path for one in ours if one.text.strip() not in regions()]
+    assert regions() <= shown
     # There the app is not installed yet, and nothing is public.
     assert different == ["mysite/settings.py"]
 
@@ -162,20 +159,14 @@ def test_every_make_target_exists():
             assert text.split()[1] in targets, text
 
 
-def test_every_management_command_exists():
+def test_every_management_command_exists_and_those_about_tokens_are_understood():
     named = set(re.findall(r"manage\.py (\w+)", EVERYTHING))
+    text = (TOPICS / "tokens.md").read_text()
+    lines = re.findall(r"manage\.py mcp_token ([^`\n)]+)", text + README.read_text())
+    parser = mcp_token.Command().create_parser("manage.py", "mcp_token")
 
     assert {"mcp_token", "migrate", "check"} <= named
     assert named <= set(get_commands())
-
-
-def test_the_commands_about_tokens_are_understood():
-    from mcp_django.management.commands.mcp_token import Command
-
-    text = (TOPICS / "tokens.md").read_text()
-    lines = re.findall(r"manage\.py mcp_token ([^`\n)]+)", text + README.read_text())
-    parser = Command().create_parser("manage.py", "mcp_token")
-
     assert len(lines) > 5
     for line in lines:
         parser.parse_args(re.findall(r'"[^"]*"|\S+', line))
@@ -228,11 +219,7 @@ LISTS = [
         "## Signals",
         [k for k, v in vars(signals).items() if type(v) is Signal],
     ),
-    (
-        TOPICS / "registering.md",
-        "## Models",
-        ModelExposure.__annotations__,
-    ),
+    (TOPICS / "registering.md", "## Models", ModelExposure.__annotations__),
     (
         TOPICS / "registering.md",
         "## Models, from the admin",
@@ -302,25 +289,14 @@ def test_every_word_and_app_of_secrets_is_listed():
     assert set(codes(apps)) == SECRET_APPS
 
 
-def test_the_page_about_rights_says_how_many_rows_are_checked_for_a_page():
-    sentence = f"If none of the next {find.FARTHEST:,} records"
-    assert sentence in (TOPICS / "rights.md").read_text()
-
-
-def test_the_file_of_a_prompt_is_shown_as_it_is():
+def test_every_option_of_a_prompt_is_listed_and_its_file_is_shown_as_it_is():
     file = ROOT / "docs/examples/shop/templates/mcp/prompts/late_order.md"
 
     shown = [block.text for block in blocks("text") if block.page.name == "prompts.md"]
-
-    assert shown == [file.read_text()]
-
-
-def test_every_option_of_a_prompt_is_listed():
-    options = set(PromptOptions.__annotations__)
-
-    assert set(column(TOPICS / "prompts.md", "## Prompts in code")) >= {"str", "Literal"}
     told = re.findall(r"^\| (`\w+`(?:, `\w+`)*) \|", (TOPICS / "prompts.md").read_text(), re.M)
-    assert options <= {name for cell in told for name in codes(cell)}
+    assert shown == [file.read_text()]
+    assert set(column(TOPICS / "prompts.md", "## Prompts in code")) >= {"str", "Literal"}
+    assert set(PromptOptions.__annotations__) <= {name for cell in told for name in codes(cell)}
 
 
 #: In the order of their scopes.
@@ -332,11 +308,7 @@ MAPPINGS = [
         "### The template language",
         {"tags": sorted(LIBRARY.tags), "filters": sorted(LIBRARY.filters)},
     ),
-    (
-        TOPICS / "querying.md",
-        "## Operators",
-        OPERATORS,
-    ),
+    (TOPICS / "querying.md", "## Operators", OPERATORS),
     (TOPICS / "querying.md", "| Kind of field | Functions |", MEASURES),
     (
         TOPICS / "querying.md",
@@ -391,6 +363,8 @@ def test_every_limit_of_a_query_is_the_true_one():
         "Relations in a path": paths.MAX_HOPS,
         "Seconds that a cursor is valid": pagination.LIFETIME.total_seconds(),
     }
+    sentence = f"If none of the next {find.FARTHEST:,} records"
+    assert sentence in (TOPICS / "rights.md").read_text()
 
 
 def test_every_method_of_the_test_client_is_there():

@@ -41,15 +41,7 @@ def registry(monkeypatch):
     return own
 
 
-def test_register_works_as_a_decorator_and_returns_the_class(registry):
-    decorated = mcp.register(Order, Memo)(Numbers)
-
-    assert decorated is Numbers
-    assert mcp.is_registered(Order)
-    assert mcp.is_registered(Memo)
-
-
-def test_register_takes_every_option_of_an_exposure_and_no_other(registry):
+def test_register_takes_every_option_of_an_exposure_and_no_other_and_is_a_decorator(registry):
     mcp.register(Memo, fields=["id"], label_fields=["text"], description="Notes.")
 
     assert registry.exposures[Memo].fields == ["id"]
@@ -57,6 +49,11 @@ def test_register_takes_every_option_of_an_exposure_and_no_other(registry):
     assert [one.label for one in registry.exposures.values()] == ["shop.customer", "shop.memo"]
     with pytest.raises(ImproperlyConfigured, match="no option 'field'"):
         mcp.register(Order, field=["id"])
+
+    mcp.unregister(Memo)
+    assert mcp.register(Order, Memo)(Numbers) is Numbers
+    assert mcp.is_registered(Order)
+    assert mcp.is_registered(Memo)
 
 
 @pytest.mark.parametrize("level", ["write", 5, True])
@@ -104,12 +101,9 @@ def test_a_function_is_offered_once_and_stays_itself(made):
         remove(own, key)
 
 
-def test_a_name_of_a_generic_tool_is_taken(registry):
+def test_names_of_generic_tools_are_taken_and_an_exposure_without_fields_is_refused(registry):
     with pytest.raises(AlreadyRegistered):
         mcp.tool(registry=registry, name="find_records")(named)
-
-
-def test_an_exposure_without_fields_is_refused(registry):
     with pytest.raises(ImproperlyConfigured, match="lists no fields"):
         mcp.register(Memo)(type("Empty", (ModelExposure,), {}))
 
@@ -134,10 +128,7 @@ def test_what_is_no_concrete_model_is_refused(registry):
 @pytest.mark.parametrize(
     ("mistake", "sentence"),
     [
-        (
-            lambda: mcp.tool(readonly=True),
-            "no option 'readonly'; did you mean read_only.",
-        ),
+        (lambda: mcp.tool(readonly=True), "no option 'readonly'; did you mean read_only."),
         (lambda: mcp.prompt(titel="T"), "no option 'titel'; did you mean title."),
         (lambda: mcp.tool(permission=["shop.view_order"])(named), "is not a permission for the"),
         (lambda: mcp.resource(named), "is no URI. Write a scheme of your own"),

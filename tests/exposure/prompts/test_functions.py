@@ -186,25 +186,20 @@ def test_what_a_function_returns_becomes_messages(value, messages):
 @pytest.mark.parametrize(
     "value",
     [
-        None,
-        [],
-        7,
-        [["a"]],
+        *(None, [], 7, [["a"]]),
         Order(number="SECRET"),
         mcp.PromptMessage(role="system", content=mcp.Text("Hi")),
         PromptMessage(content="text"),  # type: ignore[arg-type]
     ],
 )
-def test_anything_else_is_a_bug_of_the_function_and_not_shown(value):
+def test_anything_else_is_a_bug_of_the_function_and_not_shown_and_too_much_is_refused(
+    settings, value
+):
     with pytest.raises(TypeError, match="The prompt 'one' returned") as refused:
         get(prompt_of(lambda: value, name="one"))
-
     assert "SECRET" not in str(refused.value)
 
-
-def test_a_prompt_that_is_too_long_is_refused(settings):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_RESPONSE": 100}
-
     with pytest.raises(ToolError, match=r"^The prompt is too long; ask for less\.$"):
         get(prompt_of(lambda: "x" * 200, name="one"))
 

@@ -126,18 +126,14 @@ def test_a_path_over_a_model_with_a_smallest_group_is_not_counted(model, path, s
     "path",
     ["lines__cost", "lines__sku", "lines__nothing", "lines__order", "tags__order", "watch__tags"],
 )
-def test_no_other_path_is_counted(path):
+def test_no_other_path_is_counted_and_another_function_is_refused_with_what_works(path):
     assert f"'{path}' cannot be used in count." in refused(path)
+    said = refused("customer__orders", function="sum")
+    assert 'Count it, as in {"orders": {"count": "customer__orders"}}.' in said
+    assert "Ask nasty.order for it." in said
 
 
 # What a caller is told
-
-
-def test_another_function_is_refused_with_what_works():
-    said = refused("customer__orders", function="sum")
-
-    assert 'Count it, as in {"orders": {"count": "customer__orders"}}.' in said
-    assert "Ask nasty.order for it." in said
 
 
 def test_a_description_says_what_can_be_counted():

@@ -104,14 +104,8 @@ def test_a_record_is_followed_by_links_to_its_files(staff, revision, memo):
 
     uri = f"django://files/shop.memo/{memo.pk}/scan"
     if revision.features.resource_links:
-        assert link == {
-            "type": "resource_link",
-            "uri": uri,
-            "name": "scan.png",
-            "title": "scan",
-            "mimeType": "image/png",
-            "size": 4,
-        }
+        names = {"uri": uri, "name": "scan.png", "title": "scan"}
+        assert link == {"type": "resource_link", **names, "mimeType": "image/png", "size": 4}
         assert msgspec.json.decode(text["text"])["scan"] == "scan.png"
     else:
         assert link == {"type": "text", "text": f"scan: {uri}"}

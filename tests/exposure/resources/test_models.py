@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 from django.db import OperationalError
+from django.test import override_settings
 
 from mcp_django.exposure.resources import models as resources
 from mcp_django.testing import Client, ProtocolFailure
@@ -23,21 +24,24 @@ def order():
     return Order.objects.create(number="A/1", customer=customer, total=5)
 
 
-def test_the_overview_counts_what_this_caller_may_see(client, order):
-    overview = client.read_resource("django://site")
+def test_the_overview_counts_what_this_caller_may_see_as_far_as_that_tells_something(
+    client, order, monkeypatch, caplog
+):
+    def counts():
+        return {
+            one["model"]: one["records"] for one in client.read_resource("django://site")["models"]
+        }
 
-    counts = {one["model"]: one["records"] for one in overview["models"]}
-    assert counts == {"shop.customer": 1, "shop.memo": 0, "shop.order": 1}
-    assert overview["site"] == "Test shop"
+    assert counts() == {"shop.customer": 1, "shop.memo": 0, "shop.order": 1}
+    assert client.read_resource("django://site")["site"] == "Test shop"
 
-
-def test_counting_stops_where_the_number_tells_nothing_more(client, monkeypatch):
     monkeypatch.setattr(resources, "MOST_COUNTED", 2)
     Memo.objects.bulk_create(Memo(text="x", code=f"c{n}") for n in range(4))
+    assert counts()["shop.memo"] == "more than 2"
 
-    models = client.read_resource("django://site")["models"]
-
-    assert {one["model"]: one["records"] for one in models}["shop.memo"] == "more than 2"
+    with failing_for("shop_memo", OperationalError("no such table: shop_memo")):
+        assert counts()["shop.memo"] is None
+    assert "shop.memo cannot be counted." in caplog.text
 
 
 def test_definitions_collections_and_objects_are_read_by_uri(client, order):
@@ -72,20 +76,16 @@ def test_a_collection_follows_its_cursor(client):
 @pytest.mark.parametrize(
     "uri",
     [
-        "django://site/more",
-        "django://nothing",
-        "django://models/shop.ledger",
-        "django://models/shop.nothing",
-        "django://models/shop.order/1",
-        "django://objects/shop.order/999",
-        "django://objects/shop.order/1/2",
-        "django://objects/shop.order/x%00",
+        *(
+            "django://site/more",
+            "django://nothing",
+            "file:///etc/passwd",
+            "http://169.254.169.254/",
+        ),
+        *(f"django://models/shop.{rest}" for rest in ("ledger", "nothing", "order/1")),
+        *(f"django://objects/shop.order/{rest}" for rest in ("999", "1/2", "x%00")),
         "django://objects/auth.user/1",
-        "django://files/shop.order/1/number",
-        "django://files/shop.order/1/nothing",
-        "django://files/shop.order",
-        "file:///etc/passwd",
-        "http://169.254.169.254/",
+        *(f"django://files/shop.order{rest}" for rest in ("", "/1/number", "/1/nothing")),
     ],
 )
 def test_missing_and_forbidden_are_not_found_in_the_revisions_own_code(staff, revision, uri):
@@ -150,16 +150,6 @@ def test_without_the_scope_to_read_no_resource_exists(staff):
         client.read_resource("django://site")
 
 
-def test_a_model_that_takes_too_long_to_count_has_no_number(client, monkeypatch, caplog):
-    missing = OperationalError("no such table: shop_memo")
-
-    with failing_for("shop_memo", missing):
-        overview = client.read_resource("django://site")
-
-    assert {one["model"]: one["records"] for one in overview["models"]}["shop.memo"] is None
-    assert "shop.memo cannot be counted." in caplog.text
-
-
 # The note for those who see no model
 
 NOTHING = "No models are available to you."
@@ -178,21 +168,21 @@ def test_who_may_open_models_is_told_where_as_long_as_they_may(make_user, settin
     opener = make_user("opener", "change_exposedmodel", is_staff=True)
 
     note = note_for(opener)
+    with override_settings(ROOT_URLCONF="tests.sites.plain_urls"):
+        without = note_for(opener)
     status = browser_of(opener).get("/admin/mcp_django/exposedmodel/").status_code
     opener.user_permissions.clear()
     later = note_for(type(opener).objects.get(pk=opener.pk))
 
     page = f"{public_url}/admin/mcp_django/exposedmodel/"
     assert note == f"{NOTHING} Open models in the admin: Exposed models ({page})."
+    # The URLs have no admin there.
+    assert without == f"{NOTHING} Open models in the admin: Exposed models."
     assert status == 200
     assert later == NOTHING
 
 
-def test_the_note_names_no_address_where_the_urls_have_no_admin(make_user, settings):
-    settings.ROOT_URLCONF = "tests.sites.plain_urls"
-    opener = make_user("opener", "change_exposedmodel", is_staff=True)
-
-    assert note_for(opener) == f"{NOTHING} Open models in the admin: Exposed models."
+ROOT = {"is_staff": True, "is_superuser": True}
 
 
 @pytest.mark.parametrize(
@@ -201,11 +191,7 @@ def test_the_note_names_no_address_where_the_urls_have_no_admin(make_user, setti
         ("view_exposedmodel", {"is_staff": True}, {}),
         ("change_exposedmodel", {}, {}),
         ("change_exposedtool", {"is_staff": True}, {}),
-        (
-            "change_exposedmodel",
-            {"is_staff": True, "is_superuser": True},
-            {"models": ["shop.ledger"]},
-        ),
+        ("change_exposedmodel", ROOT, {"models": ["shop.ledger"]}),
     ],
     ids=["may only look", "not staff", "may decide on tools", "a token for other models"],
 )

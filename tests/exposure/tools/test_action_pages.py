@@ -38,19 +38,22 @@ def test_an_action_that_goes_on_after_its_page_leads_a_person_to_the_admin(boss,
     assert state(parcel) == ("waiting", kind)
 
 
-def test_an_action_that_goes_on_with_an_error_message_is_an_error(boss, parcel):
-    shown = go_through(boss, "go_on", parcel, *[{"kind": "failure"}] * 2)
+@pytest.mark.parametrize(
+    ("name", "kind", "calls", "is_error"),
+    [
+        ("go_on", "failure", 2, True),
+        ("go_on_first", "other", 2, False),
+        ("go_on_freely", "other", 1, False),
+    ],
+)
+def test_an_action_goes_on_whenever_its_records_are_confirmed_and_may_say_an_error(
+    boss, parcel, name, kind, calls, is_error
+):
+    shown = go_through(boss, name, parcel, *[{"kind": kind}] * calls)
 
     assert shown.data["outcome"] == "goes on"
-    assert shown.is_error
-
-
-@pytest.mark.parametrize(("name", "calls"), [("go_on_first", 2), ("go_on_freely", 1)])
-def test_an_action_goes_on_whenever_its_records_are_confirmed(boss, parcel, name, calls):
-    shown = go_through(boss, name, parcel, *[{"kind": "other"}] * calls)
-
-    assert shown.data["outcome"] == "goes on"
-    assert state(parcel) == ("waiting", "other")
+    assert shown.is_error is is_error
+    assert state(parcel) == ("waiting", kind)
 
 
 def test_a_person_is_asked_about_the_first_page_only(depot, asker, parcel):
@@ -117,22 +120,21 @@ def test_a_declared_form_is_checked_before_the_records_are_confirmed(boss, asker
     assert right.data["outcome"] == "done"
 
 
-def test_a_form_that_cannot_be_checked_is_left_to_its_view(boss, parcel, caplog):
-    wrong = go_through(boss, "ship_with_stock", parcel, *[{"carrier": "ups"}] * 2)
-    right = go_through(boss, "ship_with_stock", parcel, *[{"carrier": "dhl"}] * 2)
+@pytest.mark.parametrize(
+    ("name", "fields"),
+    [("ship_with_stock", ["carrier", "note"]), ("ship_declared_stock", ["carrier"])],
+)
+def test_a_form_that_cannot_be_checked_is_left_to_its_view_which_tells_what_it_refuses(
+    boss, parcel, caplog, name, fields
+):
+    wrong = go_through(boss, name, parcel, *[{"carrier": "ups"}] * 2)
+    right = go_through(boss, name, parcel, *[{"carrier": "dhl"}] * 2)
 
-    assert "The form of the page 'Ship' cannot be checked." in caplog.text
-    assert wrong.data["errors"][""][0]["message"] == "Sold out."
-    assert right.data["outcome"] == "done"
-
-
-def test_what_the_view_refuses_of_a_declared_form_is_told_for_that_form(boss, parcel):
-    wrong = go_through(boss, "ship_declared_stock", parcel, *[{"carrier": "ups"}] * 2)
-    right = go_through(boss, "ship_declared_stock", parcel, *[{"carrier": "dhl"}] * 2)
-
+    could_not = "The form of the page 'Ship' cannot be checked." in caplog.text
+    assert could_not is (name == "ship_with_stock")
     assert wrong.data["outcome"] == "asks again"
     assert wrong.data["errors"][""][0]["message"] == "Sold out."
-    assert list(wrong.data["answer_schema"]["properties"]) == ["carrier"]
+    assert list(wrong.data["answer_schema"]["properties"]) == fields
     assert right.data["outcome"] == "done"
 
 

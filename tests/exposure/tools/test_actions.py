@@ -114,11 +114,12 @@ def test_a_model_that_is_only_read_has_none(boss, monkeypatch):
     assert "depot_van_drive" in names(boss)
 
 
+def fail(*arguments, **options):
+    raise RuntimeError("broken")
+
+
 @pytest.mark.parametrize("method", ["get_actions", "_get_base_actions"])
 def test_an_admin_that_fails_loses_its_own_actions_only(boss, monkeypatch, caplog, method):
-    def fail(self, *arguments, **options):
-        raise RuntimeError("broken")
-
     monkeypatch.setattr(ParcelAdmin, method, fail)
     registry.forget_resolved()
 
@@ -131,9 +132,6 @@ def test_an_admin_that_fails_loses_its_own_actions_only(boss, monkeypatch, caplo
 
 
 def test_a_declared_form_that_fails_is_left_out(boss, monkeypatch, caplog):
-    def fail():
-        raise RuntimeError("broken")
-
     monkeypatch.setattr("tests.depot.actions.ship_declared.mcp_form", fail)
 
     assert "depot_parcel_ship_declared" in names(boss)
@@ -196,13 +194,17 @@ def own(*arguments, **options):
     [
         (act("change"), {}, True),
         (act("act"), {}, False),
-        ({"get_actions": own}, {}, False),
-        ({"get_action_choices": own}, {}, False),
-        ({"has_delete_permission": own}, {}, False),
-        ({"get_queryset": own}, {}, False),
+        *(
+            ({name: own}, {}, False)
+            for name in (
+                "get_actions",
+                "get_action_choices",
+                "has_delete_permission",
+                "get_queryset",
+            )
+        ),
         (vars(VanAdmin), {}, False),
-        ({}, {"get_queryset": own}, False),
-        ({}, {"get_fields": own}, False),
+        *(({}, {name: own}, False) for name in ("get_queryset", "get_fields")),
     ],
     ids=range(9),
 )
@@ -251,10 +253,7 @@ def size(definition):
         (action("Ship them"), ("", "Ship them")),
         (action("Ship them", doc="Send parcels.\n\nMore."), ("Ship them", "Send parcels.")),
         (action("Ship", doc="Send."), ("Ship", "Send.")),
-        (
-            action("Ship", doc="For programmers.", description="For models."),
-            ("Ship", "For models."),
-        ),
+        (action("Ship", doc="For programs.", description="For models."), ("Ship", "For models.")),
         (
             action("Ship", permissions=None),
             ("", "Ship. Declares no permission: who may view the model may run it."),
@@ -300,28 +299,23 @@ def test_each_place_has_its_own_selection():
     }
 
 
-def test_a_declared_form_is_in_the_schema_where_it_fits():
+def test_a_declared_form_is_in_the_schema_where_it_fits_and_costs_the_end_of_a_description():
     small = {"type": "object", "properties": {"carrier": {"type": ["string", "null"]}}}
     large = {"type": "object", "properties": {f"field_{n}": {} for n in range(100)}}
 
-    shown = action_definition("ship", action(), answer=small).input_schema["properties"]
+    told = action_definition("ship", action(doc="Word " * 200), answer=small)
     left_out = action_definition("ship", action(), answer=large).input_schema["properties"]
 
     # One type at a time.
     carrier = {"anyOf": [{"type": "string"}, {"type": "null"}]}
-    assert shown["answer"] == {**small, "properties": {"carrier": carrier}}
+    assert told.input_schema["properties"]["answer"] == {
+        **small,
+        "properties": {"carrier": carrier},
+    }
     assert left_out["answer"] == {"type": "object"}
-
-
-def test_a_declared_form_costs_the_end_of_a_long_description_and_not_all_of_it():
-    form = {"type": "object", "properties": {"carrier": {"type": "string"}}}
-
-    made = action_definition("ship", action(doc="Word " * 200), answer=form)
-
-    assert made.input_schema["properties"]["answer"] == form
-    assert len(made.description) > 40
-    assert made.description.endswith("…")
-    assert size(made) < MOST_BYTES
+    assert len(told.description) > 40
+    assert told.description.endswith("…")
+    assert size(told) < MOST_BYTES
 
 
 @given(st.text(max_size=200), st.text(max_size=2000), st.sampled_from(Place), st.booleans())

@@ -30,10 +30,18 @@ from tests.shop.models import Customer, Memo, Order
 pytestmark = pytest.mark.django_db
 
 
-def test_every_tool_is_read_only_and_described(client):
+def test_every_tool_is_read_only_and_described_and_all_are_found_by_who_may_do_everything(
+    client, make_client, configure
+):
     tools = [tool for tool in client.list_tools() if tool["name"] in BUILT_IN]
+    configure(KEEP_CHANGES=["shop"])
+    ExposedModel.objects.create(label="shop.customer", level=Level.WRITE)
+    found = [
+        tool for tool in make_client(is_superuser=True).list_tools() if tool["name"] in BUILT_IN
+    ]
 
-    assert set(RECORD_TOOLS) == BUILT_IN
+    assert set(RECORD_TOOLS) == BUILT_IN == {tool["name"] for tool in found}
+    assert len(msgspec.json.encode(found)) <= 12 * 1024
     # Four characters are about a token.
     assert len(msgspec.json.encode(tools)) < 1700 * 4
     assert len(tools) == 8
@@ -41,17 +49,6 @@ def test_every_tool_is_read_only_and_described(client):
         assert tool["annotations"] == {"readOnlyHint": True, "openWorldHint": False}
         assert tool["description"]
         assert tool["inputSchema"]["additionalProperties"] is False
-
-
-def test_who_may_do_everything_finds_all_built_in_tools_in_at_most_12_kib(make_client, configure):
-    configure(KEEP_CHANGES=["shop"])
-    ExposedModel.objects.create(label="shop.customer", level=Level.WRITE)
-    tools = make_client(is_superuser=True).list_tools()
-
-    definitions = [tool for tool in tools if tool["name"] in BUILT_IN]
-
-    assert {tool["name"] for tool in definitions} == BUILT_IN
-    assert len(msgspec.json.encode(definitions)) <= 12 * 1024
 
 
 def test_the_sizes_of_pages_that_a_client_reads_are_those_of_the_settings(client, settings):
@@ -143,9 +140,8 @@ def test_the_text_of_a_record_says_when_it_was_changed(staff, revision, monkeypa
     call = {"name": "get_record", "arguments": {"model": "shop.order", "pk": order.pk}}
     (text,) = client.request("tools/call", call)["content"]
 
-    shown = text.get("annotations", {}).get("lastModified")
-    has_it = revision.features.last_modified
-    assert shown == ("2026-01-31T12:00Z" if has_it else None)
+    told = "2026-01-31T12:00Z" if revision.features.last_modified else None
+    assert text.get("annotations", {}).get("lastModified") == told
 
 
 # The address of a record's page in the admin
@@ -187,15 +183,21 @@ def test_each_language_has_its_own_address(client, order, settings):
             assert found.path == f"/{language}/admin/shop/order/{order.pk}/change/"
 
 
-def test_a_site_below_a_prefix_has_its_own_address(staff, client, order):
+def test_a_site_below_a_prefix_has_its_own_address_and_a_column_of_that_name_stays(
+    staff, client, order
+):
     rights = rights_of(staff)
 
+    def added_to(record):
+        return with_admin_url(rights, rights.model_admin(Order), order.pk, record)
+
     with override_script_prefix("/site/"):
-        found = with_admin_url(rights, rights.model_admin(Order), order.pk, b'{"number":"A1"}')
+        found = added_to(b'{"number":"A1"}')
 
     path_below = urlsplit(msgspec.json.decode(found)["admin_url"]).path
     assert path_below == f"/site/admin/shop/order/{order.pk}/change/"
     assert urlsplit(shown(client, order)["admin_url"]).path == path_below.removeprefix("/site")
+    assert added_to(b'{"admin_url":"own"}') == b'{"admin_url":"own"}'
 
 
 def test_there_is_no_address_elsewhere_and_where_there_is_no_page(client, order, settings):
@@ -244,11 +246,3 @@ def test_who_is_not_staff_gets_no_address(make_user, order, monkeypatch):
     open_to_all(monkeypatch)
 
     assert "admin_url" not in shown(CheckedClient(user=make_user("bob", "view_order")), order)
-
-
-def test_a_column_of_that_name_stays(order, staff):
-    rights = rights_of(staff)
-
-    found = with_admin_url(rights, rights.model_admin(Order), order.pk, b'{"admin_url":"own"}')
-
-    assert found == b'{"admin_url":"own"}'
