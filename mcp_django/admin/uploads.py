@@ -16,8 +16,8 @@ from django.utils.formats import localize
 from mcp_django.admin.pages import AnyModelAdmin, AnyModelForm
 from mcp_django.admin.tokens import is_active_staff
 from mcp_django.conf import get_config
-from mcp_django.exposure.forms.files import named_file
 from mcp_django.exposure.forms.schemas import InvalidValue
+from mcp_django.exposure.forms.values import named_file
 from mcp_django.models import Upload
 from mcp_django.models.uploads import MOST
 

@@ -28,7 +28,7 @@ FAULTS: tuple[Fault, ...] = (
         new="or all(is_secret(type(row), name) for name in names):",
     ),
     Fault(
-        file="exposure/admin_bridge/undo.py",
+        file="exposure/admin_bridge/writes.py",
         old="if now.get(name) != after]",
         new="if now.get(name, after) is None]",
     ),
@@ -144,11 +144,11 @@ FAULTS: tuple[Fault, ...] = (
     ),
     Fault(
         file=f"{FORMS}/schemas.py",
-        old='found["maximum"] = min(number, found.get("maximum", number))',
-        new='found["maximum"] = number',
+        old="found[keyword] = narrower(number, found.get(keyword, number))",
+        new="found[keyword] = number",
     ),
     Fault(
-        file=f"{FORMS}/files.py",
+        file=f"{FORMS}/values.py",
         old="return Upload.usable(user).filter(reference=reference).first()",
         new="return Upload.objects.filter(reference=reference).first()",
     ),

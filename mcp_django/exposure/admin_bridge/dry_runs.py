@@ -40,7 +40,12 @@ def dry_run(model: type[Model]) -> Iterator[None]:
         raise RuntimeError("There is a dry run inside of a dry run.")
     install()
     with ExitStack() as blocks:
-        begun = [alias for alias in writable_aliases() if begin_on(blocks, alias)]
+        begun = []
+        for alias in writable_aliases():
+            # A database that is down must not stop the others.
+            with suppress(Error):
+                blocks.enter_context(rolled_back(alias))
+                begun.append(alias)
         for alias in set(connections).difference(begun):
             blocks.enter_context(connections[alias].execute_wrapper(only_reads))
         token = current.set(InMemoryStorage())
@@ -72,14 +77,6 @@ def writable_aliases() -> Iterator[str]:
         if connection.vendor == "sqlite":
             files.add(name)
         yield alias
-
-
-def begin_on(blocks: ExitStack, alias: str) -> bool:
-    """Begin a transaction. A database that is down must not stop the others."""
-    with suppress(Error):
-        blocks.enter_context(rolled_back(alias))
-        return True
-    return False
 
 
 def only_reads(execute: Any, sql: Any, params: Any, many: bool, context: Any) -> Any:  # noqa: FBT001

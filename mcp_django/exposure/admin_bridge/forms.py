@@ -27,7 +27,6 @@ from mcp_django.exposure.admin_bridge.posts import (
     fill_in_forms,
     nested_formsets,
     own_fields,
-    prepopulated,
     watch_forms,
 )
 from mcp_django.exposure.admin_bridge.requests import (
@@ -118,13 +117,9 @@ class InlineForms:
         self, post: SubmittedForm, form: Any, row: Mapping[str, Any], *, is_new: bool
     ) -> None:
         disable_unshown(form, self.fieldsets)
-        given = {name: value for name, value in row.items() if name not in ("pk", "delete")}
-        post.sent[form.prefix] = frozenset(given)
-        post.refuse_unknown(given, self.names, path=form.prefix)
-        values = {name: value for name, value in given.items() if name in self.names}
-        if is_new:
-            values |= prepopulated(form, self.shown.prepopulated_fields, values)
-        post.add_form(form, values, path=form.prefix)
+        values = {name: value for name, value in row.items() if name not in ("pk", "delete")}
+        sources = self.shown.prepopulated_fields if is_new else {}
+        post.add_form(form, values, names=self.names, sources=sources, path=form.prefix)
         for name in self.own & form.fields.keys() - {"DELETE"}:
             post.pairs += posted_texts(form[name].html_name, form[name].value())
         if row.get("delete"):
@@ -336,10 +331,11 @@ class RecordForm:
         self.inlines = [
             InlineForms(self.rights, one) for one in shown.get("inline_admin_formsets", ())
         ]
-        #: The fields that the page makes of others, by name.
+        #: The fields that the page makes of others, as it does in new forms only.
         self.prepopulated: dict[str, list[str]] = {
             one["field"].name: [source.name for source in one["dependencies"]]
             for one in shown["adminform"].prepopulated_fields
+            if self.obj is None
         }
         #: Why no record can be created, whatever is sent. Empty: it can.
         self.obstacle = self._obstacle() if self.obj is None else ""
@@ -435,17 +431,14 @@ class RecordForm:
         """
         if self.obstacle:
             raise ToolError(self.obstacle)
-        post = SubmittedForm(self.rights, names=self.names, sent=values)
+        post = SubmittedForm(self.rights, names=self.names)
         for name in self.browser_only:
             if name in values:
                 post.refuse(
                     name, "This can be set only in a browser: its page has scripts for it."
                 )
-        post.refuse_unknown([one for one in values if one not in self.browser_only], self.names)
-        given = {name: values[name] for name in self.names if name in values}
-        if self.obj is None:
-            given |= prepopulated(self.form, self.prepopulated, given)
-        post.add_form(self.form, given)
+        given = {name: values[name] for name in values if name not in self.browser_only}
+        post.add_form(self.form, given, names=self.names, sources=self.prepopulated)
         offered = [one.prefix for one in self.inlines if one.is_offered]
         post.refuse_unknown(inlines, offered, what="an inline")
         for one in self.inlines:

@@ -56,7 +56,7 @@ class SubmittedForm:
     rows, "" for the record.
     """
 
-    def __init__(self, rights: Rights, *, names: Collection[str], sent: Iterable[str]) -> None:
+    def __init__(self, rights: Rights, *, names: Collection[str]) -> None:
         self.rights = rights
         #: What is posted: the formsets about themselves, and for code of the site that looks into
         #: `form.data` what the call sends. Django's forms do not read that.
@@ -65,7 +65,7 @@ class SubmittedForm:
         #: record. No other field is named.
         self.names: dict[str, Collection[str]] = {"": names}
         #: The fields that the call sends, by the prefix of the form, with "" for the record.
-        self.sent: dict[str, frozenset[str]] = {"": frozenset(sent)}
+        self.sent: dict[str, frozenset[str]] = {}
         #: By the prefix of the form, with "" for the record, and by the field: fills in the field
         #: of a form that is posted.
         self.values: dict[tuple[str, str], Callable[[BaseForm], None]] = {}
@@ -101,10 +101,23 @@ class SubmittedForm:
         if unknown[MOST_UNKNOWN:]:
             self.refuse(path, f"Nor are {len(unknown) - MOST_UNKNOWN} more.")
 
-    def add_form(self, form: Any, values: Mapping[str, Any], *, path: str = "") -> None:
-        """Have the form that is posted take these values. `form` is the one that is shown."""
-        self.shown[path] = form
-        for name, value in values.items():
+    def add_form(
+        self,
+        form: Any,
+        values: Mapping[str, Any],
+        *,
+        names: Collection[str],
+        sources: Mapping[str, Sequence[str]],
+        path: str = "",
+    ) -> None:
+        """Have the form that is posted take these values. `form` is the one that is shown, whose
+        fields `names` this caller can set. `sources` are those that the page makes of others.
+        """
+        self.shown[path], self.sent[path] = form, frozenset(values)
+        self.refuse_unknown(values, names, path=path)
+        given = {name: values[name] for name in names if name in values}
+        given |= prepopulated(form, sources, given)
+        for name, value in given.items():
             bound = form[name]
             try:
                 data, clean = self._read(bound, value)
@@ -425,7 +438,7 @@ def leave_unchecked(form: Any, kept: set[str]) -> None:
 def prepopulated(
     form: Any, fields: Mapping[str, Sequence[str]], given: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """What the page fills in by JavaScript while a person types, as it does in new forms only."""
+    """What the page fills in by JavaScript while a person types."""
     found = {}
     for name, sources in fields.items():
         field = form.fields.get(name)

@@ -19,7 +19,6 @@ from django.utils.text import capfirst
 
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure.fields import ITEMS, TERM, TEXT, quoted, text
-from mcp_django.exposure.forms.files import upload_of
 from mcp_django.exposure.forms.schemas import (
     MOST_RECORDS,
     Choice,
@@ -28,7 +27,7 @@ from mcp_django.exposure.forms.schemas import (
     Schema,
     kind_of_form_field,
 )
-from mcp_django.exposure.forms.values import inner, shown_value
+from mcp_django.exposure.forms.values import inner, shown_value, upload_of
 from mcp_django.exposure.limits import limited
 from mcp_django.exposure.paths import FILTER, SEARCH, Path, key_parts, key_value
 from mcp_django.exposure.permissions import Rights

@@ -19,6 +19,7 @@ from django.contrib.admin.models import DELETION, LogEntry
 from django.contrib.admin.utils import quote
 from django.contrib.messages import constants
 from django.contrib.messages.storage.base import BaseStorage
+from django.db.models import Q
 from django.http import HttpRequest
 from django.urls import (
     NoReverseMatch,
@@ -88,20 +89,16 @@ def signed_copy(model_admin: Any, context: CallContext) -> Any:
 def sign_deletions(entries: Any, note: str) -> None:
     """The admin gives deletions no text at all, so theirs comes afterwards."""
     # A site may log somewhere else, or not at all.
-    found = entries if isinstance(entries, Iterable) else [entries]
-    silent = LogEntry.objects.filter(action_flag=DELETION, change_message="")
-    keys: list[Any] = [one.pk for one in found if isinstance(one, LogEntry)]
-    if keys and None not in keys:
-        silent.filter(pk__in=keys).update(change_message=note)
-        return
+    logged = entries if isinstance(entries, Iterable) else [entries]
+    found: list[Any] = [one for one in logged if isinstance(one, LogEntry)]
+    rows = Q(pk__in=[one.pk for one in found])
+    names = ("user_id", "content_type_id", "object_id")
     for one in found:
-        if isinstance(one, LogEntry):
+        if one.pk is None:
             # MySQL tells no keys of rows that were inserted together.
-            silent.filter(
-                user_id=one.user_id,
-                content_type_id=one.content_type_id,
-                object_id=one.object_id,
-            ).update(change_message=note)
+            rows |= Q(**{name: getattr(one, name) for name in names})
+    silent = LogEntry.objects.filter(rows, action_flag=DELETION, change_message="")
+    silent.update(change_message=note)
 
 
 def client_name(context: CallContext) -> str:
@@ -228,17 +225,30 @@ def admin_request(
 ) -> tuple[AdminRequest, Recorder]:
     """A GET, or with `data` or `files` a POST, to `path` of the site that has `model_admin`.
 
-    What middleware put on the request of the call is there, too: a tenant, a language. The
+    What middleware and authentication put on the request of the call is there, too: the user, a
+    tenant, a language. The
     session is new and empty; give a later request the session of an earlier one if a page needs
     it. Raises NotFound where the admin site does not let the user in: its views do not ask.
     """
-    request = AdminRequest()
-    carry(rights.request, request)
+    request, outer = AdminRequest(), rights.request
+    own = {*vars(request), *NOT_CARRIED}
+    for name, value in vars(outer).items():
+        if name not in own and not name.startswith("_"):
+            setattr(request, name, value)
     request.mcp = context
     request.method = "GET" if data is None and files is None else "POST"
     request.path = path
     request.path_info = path_info(path)
-    request.META = environment(rights.request, request)
+    request.META = {
+        "SERVER_NAME": "localhost",
+        "SERVER_PORT": "80",
+        **{name: value for name, value in outer.META.items() if name not in OUTER},
+        "REQUEST_METHOD": request.method,
+        # `each_context` needs it, and a lesser request may lack it.
+        "SCRIPT_NAME": get_script_prefix().rstrip("/"),
+        "PATH_INFO": request.path_info,
+        "QUERY_STRING": "",
+    }
     request.POST = query_dict(data or ())
     request.FILES = MultiValueDict({name: [file] for name, file in (files or {}).items()})
     request.session = EmptySession()
@@ -248,28 +258,6 @@ def admin_request(
     if not model_admin.admin_site.has_permission(request):
         raise NotFound("There is no such page for you.")
     return request, recorder
-
-
-def carry(outer: HttpRequest, inner: HttpRequest) -> None:
-    """Take over what middleware and authentication set: user, tenant, language, site."""
-    own = vars(inner).keys() | vars(HttpRequest()).keys()
-    for name, value in vars(outer).items():
-        if name not in own and name not in NOT_CARRIED and not name.startswith("_"):
-            setattr(inner, name, value)
-
-
-def environment(outer: HttpRequest, inner: HttpRequest) -> dict[str, Any]:
-    known = {name: value for name, value in outer.META.items() if name not in OUTER}
-    return {
-        "SERVER_NAME": "localhost",
-        "SERVER_PORT": "80",
-        **known,
-        "REQUEST_METHOD": inner.method,
-        # `each_context` needs it, and a lesser request may lack it.
-        "SCRIPT_NAME": get_script_prefix().rstrip("/"),
-        "PATH_INFO": inner.path_info,
-        "QUERY_STRING": "",
-    }
 
 
 def path_info(path: str) -> str:

@@ -1,4 +1,4 @@
-"""Create, update and delete: rights, the transaction, the admin, and the answer."""
+"""Create, update, delete and undo: rights, the transaction, the admin, and the answer."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from functools import partial
 from typing import Any
 
 import msgspec
+from django.contrib.admin.models import LogEntry
+from django.contrib.admin.options import get_content_type_for_model
 from django.contrib.admin.utils import flatten_fieldsets
 from django.db import DataError, IntegrityError, OperationalError, router, transaction
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotDone, QueryError, ToolError
@@ -21,19 +23,18 @@ from mcp_django.exposure.admin_bridge.changes import (
     before_and_after,
     brief,
     key_as_json,
+    relations_of,
     state_of_record,
 )
-from mcp_django.exposure.admin_bridge.deletes import (
-    Deletion,
-    check_within,
-    deletion_words,
-)
+from mcp_django.exposure.admin_bridge.deletes import Deletion, check_within, deletion_words
 from mcp_django.exposure.admin_bridge.dry_runs import dry_run as trying
 from mcp_django.exposure.admin_bridge.forms import RecordForm, Saved, version_in_form
 from mcp_django.exposure.admin_bridge.history import (
     fields_as_json,
     keep_values,
     keeps_values,
+    kept_values,
+    log_of,
 )
 from mcp_django.exposure.admin_bridge.posts import disable_unshown
 from mcp_django.exposure.admin_bridge.relations import (
@@ -71,6 +72,7 @@ from mcp_django.exposure.query.arguments import (
     CreateRecord,
     DeleteRecord,
     Filters,
+    UndoChange,
     UpdateRecord,
     or_default,
 )
@@ -166,7 +168,14 @@ def change(context: CallContext, rights: Rights, exposure: ModelExposure) -> dic
     request, _ = admin_request(
         context, rights, model_admin, path=path_of(model_admin, "changelist")
     )
-    record = first_record(rights, exposure)
+    model, rows = exposure.model, rights.rows(exposure.model)
+    with limited(rows.db):
+        changeable = (
+            one
+            for one in rows[:MOST_TRIED]
+            if rights.may_view_object(model, one) and may(rights, model, CHANGE, one)
+        )
+        record = next(changeable, None)
     if record is None:
         raise ToolError("There is no record that you can change.")
     one_call = copy(model_admin)
@@ -179,21 +188,6 @@ def change(context: CallContext, rights: Rights, exposure: ModelExposure) -> dic
     schema = AdminDescriber(rights, partial=True, sets=Sets.CHANGED).form(form, names=names)
     in_browser = [name for name in offered if name not in names]
     return {"values": schema, **({"only_in_a_browser": in_browser} if in_browser else {})}
-
-
-def first_record(rights: Rights, exposure: ModelExposure) -> Any:
-    """A record that this caller sees and may change, out of the first ones, or None."""
-    model = exposure.model
-    rows = rights.rows(model)
-    with limited(rows.db):
-        return next(
-            (
-                one
-                for one in rows[:MOST_TRIED]
-                if rights.may_view_object(model, one) and may(rights, model, CHANGE, one)
-            ),
-            None,
-        )
 
 
 #: Keys that the answer of a deletion names.
@@ -359,6 +353,73 @@ def delete(context: CallContext, rights: Rights, given: DeleteRecord) -> dict[st
         return with_messages(rights, found, messages)
 
     return perform(work, model=exposure.model, dry_run=given.dry_run)
+
+
+NOTHING_TO_UNDO = (
+    "There is no such change that can be undone. Where get_history can tell you one, its entry "
+    "has undo."
+)
+
+
+def undo(context: CallContext, rights: Rights, given: UndoChange) -> dict[str, Any]:
+    """The answer of `undo_change`, once the person has agreed: that of the update which it is.
+
+    Raises ToolError where the change cannot be undone, and where a field has another value since.
+    """
+    exposure = rights.exposure(given.model)
+    model, using = exposure.model, router.db_for_write(exposure.model)
+    model_admin_for(rights, exposure, CHANGE)
+
+    def work() -> dict[str, Any]:
+        obj = find_locked(rights, exposure, given.pk, using=using)
+        check_changeable(rights, exposure, obj)
+        log = log_of(rights, exposure, obj)
+        entries: QuerySet[Any] = LogEntry.objects.filter(
+            pk=given.change,
+            content_type=get_content_type_for_model(model),
+            object_id=str(obj.pk),
+        )
+        entry = entries.first() if -(2**31) < given.change < 2**31 else None
+        values = {} if entry is None else kept_values(entry.change_message)
+        if log is None or not log.undoable(values):
+            raise ToolError(NOTHING_TO_UNDO)
+        row = stored_row(obj, model)
+        now = {} if row is None else fields_as_json(row, values)
+        others = [name for name, (_, after) in values.items() if now.get(name) != after]
+        if others:
+            raise ToolError(
+                f"Nothing was undone: {', '.join(others)} changed since then. Read the record, "
+                "and set with update_record what is wrong."
+            )
+        update = UpdateRecord(
+            model=exposure.label, pk=given.pk, values=values_before(model, values)
+        )
+        approve(
+            context,
+            rights,
+            tool="undo_change",
+            arguments=msgspec.to_builtins(given),
+            question=question_about(context, rights, update),
+            preview=lambda: {"records": 1},
+        )
+        saved, before, after = save_one(context, rights, update, using=using)
+        return answer_of(rights, exposure, saved, before=before, after=after)
+
+    return perform(work, model=model, dry_run=False)
+
+
+def values_before(model: type[Model], values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values of an update that undoes a change. Of a set it names those that came and went:
+    others may have members that the caller does not see.
+    """
+    sent: dict[str, Any] = {name: before for name, (before, _) in values.items()}
+    for relation in relations_of(model, values):
+        before, after = values[relation.name]
+        sent[relation.name] = {
+            "add": [key for key in before if key not in after],
+            "remove": [key for key in after if key not in before],
+        }
+    return sent
 
 
 def perform(

@@ -375,7 +375,7 @@ def update_records(context: CallContext, rights: Rights, given: asked.UpdateReco
 
 
 def undo_change(context: CallContext, rights: Rights, given: asked.UndoChange) -> ToolResult:
-    from mcp_django.exposure.admin_bridge.undo import undo
+    from mcp_django.exposure.admin_bridge.writes import undo
 
     answer = undo(context, rights, given)
     return result_of_write(answer, model=given.model, keys=[given.pk])
@@ -483,7 +483,7 @@ def get_history(context: CallContext, rights: Rights, given: asked.GetHistory) -
         asked.or_default(given.limit), default=asked.DEFAULT_ENTRIES, most=asked.MOST_ENTRIES
     )
     # The admin is optional; where it is missing there is no such tool.
-    from mcp_django.exposure.admin_bridge import history, history_packages
+    from mcp_django.exposure.admin_bridge import history
 
     refusal = NotFound(f"There is no history of this {exposure.label} that you may see.")
     if given.pk is UNSET:
@@ -495,7 +495,7 @@ def get_history(context: CallContext, rights: Rights, given: asked.GetHistory) -
     log = history.log_of(rights, exposure, obj)
     if log is None:
         raise refusal
-    entries = history_packages.history_of(log, user=user, most=most)
+    entries = history.history_of(log, user=user, most=most)
     answer = {"history": [one.as_json() for one in entries]}
     if not (answer["history"] or log.shows_page):
         note = "Changes of fields that you cannot read are not listed."
