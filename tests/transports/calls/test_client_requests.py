@@ -120,17 +120,16 @@ async def test_a_form_is_asked_for_in_the_words_of_the_revision_and_holds_up_not
     assert await orders() == ["A-7"]
 
 
+LONG = {"action": "accept", "content": {"text": "x" * (LONGEST_ANSWER - 1000)}}
+
+
 @pytest.mark.parametrize(
     ("function", "said", "sentence"),
     [
         (create, {"result": {"action": "decline"}}, "The person declined."),
         (create, {"error": {"code": -32601, "message": "Method not found"}}, CLOSED),
         (create, {"result": {"a": "x" * LONGEST_ANSWER}}, CLOSED),
-        (
-            steps,
-            {"result": {"action": "accept", "content": {"text": "x" * (LONGEST_ANSWER - 1000)}}},
-            "The answers so far are too long",
-        ),
+        (steps, {"result": LONG}, "The answers so far are too long"),
     ],
     ids=lambda value: getattr(value, "__name__", str(value)[:30]),
 )
@@ -231,16 +230,6 @@ async def test_an_answer_that_nobody_told_of_is_found(asked, monkeypatch):
     assert text_of(await answer_to(call)) == "A-7"
 
 
-async def test_a_session_that_ends_asks_no_more(asked):
-    person, call, _ = await asked(create)
-
-    await person.end()
-
-    *_, answer = await call.rest()
-    assert text_of(answer) == client_requests.ENDED
-    assert await orders() == []
-
-
 @pytest.mark.parametrize("when", ["before it is asked", "while it is asked"])
 async def test_a_client_that_leaves_unasked_is_not_waited_for(
     add_tool, party, gate, monkeypatch, when
@@ -270,13 +259,19 @@ async def test_a_client_that_leaves_unasked_is_not_waited_for(
     assert call.sent == []
 
 
-async def test_a_call_whose_store_is_gone_fails(asked, monkeypatch):
-    person, call, question = await asked(create)
+async def test_a_call_whose_store_is_gone_fails_and_one_whose_session_ends_asks_no_more(
+    asked, monkeypatch
+):
+    person, call, _ = await asked(create)
+    await person.end()
+    *_, ended = await call.rest()
+    other, call, question = await asked(acreate)
     monkeypatch.delattr(type(get_store()), "take_answer")
 
-    await person.say(question, action="decline")
+    await other.say(question, action="decline")
 
     *_, answer = await call.rest()
+    assert text_of(ended) == client_requests.ENDED
     assert (answer["error"]["code"], answer["error"]["message"]) == (-32603, "Internal error")
     assert await orders() == []
 
@@ -404,8 +399,7 @@ async def test_a_person_is_sent_to_a_page(asked):
 
 
 @pytest.mark.parametrize(
-    ("answers", "message"),
-    [(True, "The person declined."), (False, client_requests.TOO_LATE)],
+    ("answers", "message"), [(True, "The person declined."), (False, client_requests.TOO_LATE)]
 )
 async def test_a_prompt_that_is_not_answered_is_an_error_but_none_of_ours(
     add_prompt, party, monkeypatch, answers, message

@@ -33,10 +33,19 @@ def post(client, method="tools/list", headers=None, **params):
 # Which classes run
 
 
-def test_a_site_with_djangos_browser_classes_alone_has_no_chain_at_all():
+def test_the_chain_is_loaded_once_and_again_when_a_setting_changes_and_may_be_empty(configure):
+    # Of Django's browser classes none runs.
     assert chosen() == []
     assert loaded.chain() is None
     assert loaded.is_known_to_be_empty
+    configure(RUN_MIDDLEWARE=[f"{HERE}.both"])
+    assert not loaded.is_known_to_be_empty
+    first = loaded.chain()
+
+    assert loaded.chain() is first
+    assert not loaded.is_known_to_be_empty
+    configure(RUN_MIDDLEWARE=[f"{HERE}.function"])
+    assert loaded.chain() is not first
 
 
 @pytest.mark.parametrize(
@@ -55,17 +64,6 @@ def test_a_setting_says_which_classes_run(run, configure, settings, choice, path
     configure(RUN_MIDDLEWARE=choice)
 
     assert chosen() == (settings.MIDDLEWARE if paths is None else paths)
-
-
-def test_the_chain_is_loaded_once_and_again_when_a_setting_changes(configure):
-    configure(RUN_MIDDLEWARE=[f"{HERE}.both"])
-    assert not loaded.is_known_to_be_empty
-    first = loaded.chain()
-
-    assert loaded.chain() is first
-    assert not loaded.is_known_to_be_empty
-    configure(RUN_MIDDLEWARE=[f"{HERE}.function"])
-    assert loaded.chain() is not first
 
 
 # The call inside
@@ -100,18 +98,10 @@ def test_middleware_and_its_hooks_run_in_order_round_a_tool(client, run, add_too
     assert seen == order
 
 
-def test_a_header_that_middleware_adds_reaches_the_peer_and_a_cookie_does_not(client, run):
-    run("Header")
-
-    answer = post(client)
-
-    assert answer.headers["x-site"] == "shop"
-    assert answer.headers["vary"] == "Accept-Language"
-    assert "set-cookie" not in answer.headers
-
-
-def test_one_request_starts_and_finishes_once(client, run):
-    run("both")
+def test_one_request_starts_and_finishes_once_and_its_header_reaches_the_peer_but_no_cookie(
+    client, run
+):
+    run("both", "Header")
     heard = []
 
     def hear(sender, signal, **kwargs):
@@ -120,12 +110,15 @@ def test_one_request_starts_and_finishes_once(client, run):
     request_started.connect(hear)
     request_finished.connect(hear)
     try:
-        post(client)
+        answer = post(client)
     finally:
         request_started.disconnect(hear)
         request_finished.disconnect(hear)
 
     assert heard == [request_started, request_finished]
+    assert answer.headers["x-site"] == "shop"
+    assert answer.headers["vary"] == "Accept-Language"
+    assert "set-cookie" not in answer.headers
 
 
 def test_the_language_of_the_client_is_the_language_of_the_tool(client, run, add_tool):
@@ -270,18 +263,15 @@ def test_middleware_that_identifies_somebody_else_ends_the_call(run, make_user, 
 
 
 @pytest.mark.parametrize(
-    "name",
+    "path",
     [
-        "ForgetfulUser",
-        "LazilyForgetfulUser",
-        "DeviceUser",
+        *(f"{HERE}.{name}" for name in ("ForgetfulUser", "LazilyForgetfulUser", "DeviceUser")),
         "django.contrib.auth.middleware.AuthenticationMiddleware",
     ],
 )
 def test_the_next_middleware_sees_the_caller_whomever_the_one_before_has_looked_for(
-    client, run, configure, add_tool, name
+    client, run, configure, add_tool, path
 ):
-    path = name if "." in name else f"{HERE}.{name}"
     configure(RUN_MIDDLEWARE=[path, f"{HERE}.UserTenant", f"{HERE}.EagerUser"])
 
     def whose() -> str:
@@ -323,14 +313,12 @@ def test_sessions_and_messages_work_and_nothing_of_them_is_kept(client, run):
 @pytest.mark.parametrize(
     ("names", "status", "named"),
     [
-        (["Forbidding"], 403, "Forbidding"),
-        (["Denying"], 403, "Denying"),
-        (["Page"], 403, "Page"),
-        (["Login"], 403, "Login"),
-        (["ViewRefusal"], 403, "ViewRefusal"),
+        *(
+            ([name], 403, name)
+            for name in ("Forbidding", "Denying", "Page", "Login", "ViewRefusal")
+        ),
         (["Maintenance"], 503, "Maintenance"),
-        (["Raising"], 500, "Raising"),
-        (["RaisingAfterwards"], 500, "RaisingAfterwards"),
+        *(([name], 500, name) for name in ("Raising", "RaisingAfterwards")),
         (["ViewHook", "ViewRaising"], 500, "ViewRaising"),
         (["ViewRaising", "Measuring"], 500, "ViewRaising"),
         (["Replacing", "Forbidding"], 404, "Replacing"),
@@ -351,9 +339,8 @@ def test_pages_for_people_never_reach_a_peer_and_the_log_names_who_made_them(
     assert answer.messages[0]["id"] == 1
     assert not any(word in answer.body for word in (b"secret", named.encode()))
     assert "location" not in answer.headers
-    assert answer.headers.get("x-page") == (
-        "1" if named in ("Forbidding", "Page", "Maintenance") else None
-    )
+    has_mark = named in ("Forbidding", "Page", "Maintenance")
+    assert answer.headers.get("x-page") == ("1" if has_mark else None)
     if changes.keys() != {"DEBUG_PROPAGATE_EXCEPTIONS"}:
         records = [record for record in caplog.records if record.name == "mcp_django"]
         assert [(record.levelname, record.getMessage().split(" ")[0]) for record in records] == [
