@@ -34,18 +34,17 @@ def nothing_is_stored():
 # The page where people consent.
 
 REFUSED = [
-    ({"resource": "https://evil.example/mcp"}, "invalid_target"),
-    ({"resource": "http://testserver"}, "invalid_target"),
-    ({"resource": "http://testserver/mcp/internal"}, "invalid_target"),
-    ({"resource": "http://testserver/mcp/../mcp"}, "invalid_target"),
-    ({"resource": "http://testserver@evil.example/mcp"}, "invalid_target"),
-    ({"resource": "http://testserver/mcp#x"}, "invalid_target"),
-    ({"resource": [RESOURCE, "https://evil.example/mcp"]}, "invalid_target"),
+    *(
+        ({"resource": resource}, "invalid_target")
+        for resource in (
+            *("https://evil.example/mcp", "http://testserver", "http://testserver/mcp/internal"),
+            *("http://testserver/mcp/../mcp", "http://testserver@evil.example/mcp"),
+            *("http://testserver/mcp#x", [RESOURCE, "https://evil.example/mcp"]),
+        )
+    ),
     ({"code_challenge": None, "code_challenge_method": None}, "invalid_request"),
-    ({"code_challenge_method": "plain"}, "invalid_request"),
-    ({"code_challenge_method": None}, "invalid_request"),
-    ({"scope": "introspection"}, "invalid_scope"),
-    ({"scope": "mcp:read admin"}, "invalid_scope"),
+    *(({"code_challenge_method": method}, "invalid_request") for method in ("plain", None)),
+    *(({"scope": scope}, "invalid_scope") for scope in ("introspection", "mcp:read admin")),
     ({"response_type": "token"}, "unauthorized_client"),
     ({"response_type": "id_token"}, "unsupported_response_type"),
 ]
@@ -65,9 +64,10 @@ def test_a_bad_request_goes_back_to_the_client_before_a_person_is_asked(flow, ch
 
 
 REDIRECTS = [
-    "https://claude.example/callback/",
-    "https://claude.example/callback/../x",
-    "https://claude.example/callback?x=1",
+    *(
+        f"https://claude.example{rest}"
+        for rest in ("/callback/", "/callback/../x", "/callback?x=1")
+    ),
     "https://claude.example:8443/callback",
     "https://claude.example.evil.example/callback",
     "https://claude.example@evil.example/callback",
@@ -125,11 +125,14 @@ def test_what_the_page_sends_is_checked_again(flow, new_client, changes):
     assert nothing_is_stored()
 
 
-def test_no_other_site_can_press_the_button(flow, alice):
-    page, strict = flow.ask(), browser_of(alice, enforce_csrf_checks=True)
+def test_no_other_site_can_press_the_button_and_a_name_is_shown_as_text(new_client, alice):
+    strict = browser_of(alice, enforce_csrf_checks=True)
+    flow = Flow(new_client(name="<script>x</script>"), browser=browser_of(alice))
+    page = flow.ask()
 
     response = Flow(flow.application, browser=strict).answer(page)
 
+    assert "<script>x" not in page.content.decode()
     assert response.status_code == 403
     assert nothing_is_stored()
 
@@ -146,12 +149,6 @@ def test_the_page_is_in_no_frame_and_in_no_cache(flow, settings, changes):
     assert headers["Referrer-Policy"] == "same-origin"
 
 
-def test_a_name_is_shown_as_text(new_client, browser):
-    flow = Flow(new_client(name="<script>x</script>"), browser=browser)
-
-    assert "<script>x" not in flow.ask().content.decode()
-
-
 def test_a_page_of_the_toolkit_gives_no_code_for_the_endpoint(flow, rf, alice):
     from oauth2_provider.views import AuthorizationView
 
@@ -166,7 +163,7 @@ def test_a_page_of_the_toolkit_gives_no_code_for_the_endpoint(flow, rf, alice):
 
 # Codes and tokens.
 
-REFRESH = {"grant_type": "refresh_token"}
+REFRESH, EVIL = {"grant_type": "refresh_token"}, "https://evil.example/mcp"
 
 
 @pytest.mark.parametrize(
@@ -175,12 +172,10 @@ REFRESH = {"grant_type": "refresh_token"}
         ({"code_verifier": "w" * 43}, "invalid_grant"),
         ({"code_verifier": None}, "invalid_request"),
         ({"redirect_uri": "https://claude.example/other"}, "invalid_request"),
-        ({"resource": "https://evil.example/mcp"}, "invalid_target"),
-        ({"resource": [RESOURCE, "https://evil.example/mcp"]}, "invalid_target"),
+        *(({"resource": resource}, "invalid_target") for resource in (EVIL, [RESOURCE, EVIL])),
         ({"client_id": "other"}, "invalid_grant"),
         ({"client_id": "nobody"}, "invalid_client"),
-        ({"code": "x"}, "invalid_grant"),
-        ({"code": "x\0"}, "invalid_grant"),
+        *(({"code": code}, "invalid_grant") for code in ("x", "x\0")),
         # A minute later.
         ({"late": "1"}, "invalid_grant"),
         (REFRESH | {"scope": "mcp:read mcp:write"}, "invalid_scope"),
@@ -236,13 +231,10 @@ def test_a_client_that_nobody_has_checked_needs_a_person(new_client, browser, fi
     "changes",
     [
         {"resource": []},
-        {"resource": ["http://testserver"]},
-        {"resource": ["http://testserver/mcp/internal"]},
+        *({"resource": [f"http://testserver{path}"]} for path in ("", "/mcp/internal")),
         {"resource": [RESOURCE, "https://api.example"]},
-        {"scope": "read write"},
-        {"scope": "oauth2_provider:registration"},
-        {"user": None},
-        {"application": None},
+        *({"scope": scope} for scope in ("read write", "oauth2_provider:registration")),
+        *({name: None} for name in ("user", "application")),
     ],
 )
 def test_a_token_that_was_made_for_something_else_opens_nothing(flow, changes):
@@ -363,29 +355,41 @@ def test_a_client_that_asks_for_a_secret_gets_one_and_needs_it(register, browser
 @pytest.mark.parametrize(
     ("body", "status", "error"),
     [
-        (b"\xff", 400, "invalid_client_metadata"),
-        (b"[]", 400, "invalid_client_metadata"),
-        (b"[" * 10_000, 400, "invalid_client_metadata"),
-        (b'{"a":' * 2_000, 400, "invalid_client_metadata"),
-        (b"{" + b" " * 20_000 + b"}", 413, "invalid_client_metadata"),
-        ({}, 400, "invalid_client_metadata"),
-        ({"redirect_uris": "x"}, 400, "invalid_client_metadata"),
-        ({"redirect_uris": []}, 400, "invalid_redirect_uri"),
-        ({"redirect_uris": [CALLBACK] * 21}, 400, "invalid_redirect_uri"),
-        ({"redirect_uris": ["http://evil.example/x"]}, 400, "invalid_redirect_uri"),
-        ({"redirect_uris": ["https://a.example/x#y"]}, 400, "invalid_redirect_uri"),
-        ({"redirect_uris": ["https://*.example/x"]}, 400, "invalid_redirect_uri"),
-        ({"redirect_uris": ["https://a@b.example/x"]}, 400, "invalid_redirect_uri"),
-        ({"redirect_uris": ["https://a.example/ https://b"]}, 400, "invalid_redirect_uri"),
-        ({"redirect_uris": ["javascript:alert(1)"]}, 400, "invalid_redirect_uri"),
-        ({"redirect_uris": ["https://[::1/x"]}, 400, "invalid_redirect_uri"),
         *(
-            ({"redirect_uris": [CALLBACK], **changes}, 400, "invalid_client_metadata")
-            for changes in (
-                {"grant_types": ["client_credentials"]},
-                {"grant_types": ["password"]},
-                {"response_types": ["token"]},
+            (body, 400, "invalid_client_metadata")
+            for body in (
+                b"\xff",
+                b"[]",
+                b"[" * 10_000,
+                b'{"a":' * 2_000,
+                {},
+                {"redirect_uris": "x"},
             )
+        ),
+        (b"{" + b" " * 20_000 + b"}", 413, "invalid_client_metadata"),
+        *(
+            ({"redirect_uris": uris}, 400, "invalid_redirect_uri")
+            for uris in ([], [CALLBACK] * 21)
+        ),
+        *(
+            ({"redirect_uris": [uri]}, 400, "invalid_redirect_uri")
+            for uri in (
+                *("http://evil.example/x", "https://a.example/x#y", "https://*.example/x"),
+                *("https://a@b.example/x", "https://a.example/ https://b", "javascript:alert(1)"),
+                "https://[::1/x",
+            )
+        ),
+        *(
+            (
+                {"redirect_uris": [CALLBACK], f"{kind}_types": [name]},
+                400,
+                "invalid_client_metadata",
+            )
+            for kind, name in [
+                ("grant", "client_credentials"),
+                ("grant", "password"),
+                ("response", "token"),
+            ]
         ),
     ],
 )

@@ -16,16 +16,8 @@ from mcp_django.protocol.methods import (
 from mcp_django.protocol.revisions import Era
 from tests.spec import requirement
 
-BOTH = {
-    "tools/list",
-    "tools/call",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
-    "prompts/list",
-    "prompts/get",
-    "completion/complete",
-}
+BOTH = {f"{name}/list" for name in ("tools", "resources", "resources/templates", "prompts")}
+BOTH |= {"tools/call", "resources/read", "prompts/get", "completion/complete"}
 #: What needs a stream, or a session that has one.
 STREAMED = {
     Era.LEGACY: {"resources/subscribe", "resources/unsubscribe", "logging/setLevel"},
@@ -67,27 +59,26 @@ def test_a_served_method_exists_in_the_revision_that_serves_it(revision, name):
 @pytest.mark.parametrize(
     ("method", "params", "member"),
     [
-        ("tools/call", {}, "name"),
-        ("tools/call", {"name": 1}, "name"),
-        ("tools/call", {"name": "a", "arguments": []}, "arguments"),
-        ("tools/call", {"name": "a", "arguments": "{}"}, "arguments"),
-        ("resources/read", {}, "uri"),
-        ("resources/read", {"uri": ["a"]}, "uri"),
+        *(("tools/call", params, "name") for params in ({}, {"name": 1})),
+        *(("tools/call", {"name": "a", "arguments": sent}, "arguments") for sent in ([], "{}")),
+        *(("resources/read", params, "uri") for params in ({}, {"uri": ["a"]})),
         ("tools/list", {"cursor": 1}, "cursor"),
         ("resources/list", {"cursor": {}}, "cursor"),
         ("resources/templates/list", {"cursor": False}, "cursor"),
         ("resources/subscribe", {"uri": None}, "uri"),
         ("resources/unsubscribe", {"uri": 1}, "uri"),
         ("logging/setLevel", {}, "level"),
-        ("logging/setLevel", {"level": "trace"}, "level"),
-        ("logging/setLevel", {"level": "INFO"}, "level"),
+        *(("logging/setLevel", {"level": level}, "level") for level in ("trace", "INFO")),
         ("subscriptions/listen", {}, "notifications"),
         ("subscriptions/listen", {"notifications": ["toolsListChanged"]}, "notifications"),
-        ("subscriptions/listen", wishing(toolsListChanged=1), "toolsListChanged"),
-        ("subscriptions/listen", wishing(promptsListChanged="true"), "promptsListChanged"),
-        ("subscriptions/listen", wishing(resourcesListChanged=None), "resourcesListChanged"),
-        ("subscriptions/listen", wishing(resourceSubscriptions="a"), "resourceSubscriptions"),
-        ("subscriptions/listen", wishing(resourceSubscriptions=[1]), "resourceSubscriptions"),
+        *(
+            ("subscriptions/listen", wishing(**{f"{name}ListChanged": wish}), f"{name}ListChanged")
+            for name, wish in (("tools", 1), ("prompts", "true"), ("resources", None))
+        ),
+        *(
+            ("subscriptions/listen", wishing(resourceSubscriptions=wish), "resourceSubscriptions")
+            for wish in ("a", [1])
+        ),
     ],
 )
 def test_params_of_another_shape_are_refused_and_the_member_is_named(method, params, member):
@@ -101,10 +92,11 @@ def test_params_of_another_shape_are_refused_and_the_member_is_named(method, par
 @pytest.mark.parametrize(
     ("method", "params", "read"),
     [
-        ("tools/list", {}, {"cursor": None}),
-        ("tools/list", {"cursor": None}, {"cursor": None}),
+        *(
+            ("tools/list", params, {"cursor": None})
+            for params in ({}, {"cursor": None}, {"_meta": {}, "x": 1})
+        ),
         ("tools/list", {"cursor": ""}, {"cursor": ""}),
-        ("tools/list", {"_meta": {}, "x": 1}, {"cursor": None}),
         ("tools/call", {"name": "a"}, {"name": "a", "arguments": None}),
         ("tools/call", {"name": "a", "task": {}, "arguments": {}}, {"name": "a", "arguments": {}}),
         *(("logging/setLevel", {"level": level}, {"level": level}) for level in LOG_LEVELS),

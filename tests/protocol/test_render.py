@@ -67,14 +67,8 @@ TOOL = ToolDefinition(
 PLAIN_TOOL = ToolDefinition(
     name="x", description="", input_schema={"type": "object"}, annotations=HINTS
 )
-RESOURCE = Resource(
-    uri="django://site",
-    name="site",
-    title="Site",
-    description="All",
-    size=0,
-    annotations=ANNOTATIONS,
-)
+SITE = {"uri": "django://site", "name": "site", "title": "Site", "description": "All"}
+RESOURCE = Resource(**SITE, size=0, annotations=ANNOTATIONS)
 TEMPLATE = ResourceTemplate(
     uri_template="django://objects/{model}",
     name="objects",
@@ -82,9 +76,7 @@ TEMPLATE = ResourceTemplate(
     description="Rows",
     annotations=ANNOTATIONS,
 )
-LINK = ResourceLink(
-    uri="django://site", name="site", title="Site", description="All", mime_type="text/plain"
-)
+LINK = ResourceLink(**SITE, mime_type="text/plain")
 RESULTS: dict[str, Result] = {
     "tools/list": ListResult(key="tools", definitions=[TOOL, PLAIN_TOOL], next_cursor=""),
     "resources/list": ListResult(key="resources", definitions=[RESOURCE]),
@@ -145,13 +137,10 @@ def test_the_modern_envelope_of_a_result_exists_in_the_modern_era_only(method, r
 @pytest.mark.parametrize(
     ("method", "ttl"),
     [
-        ("tools/list", LIST_TTL),
-        ("resources/list", LIST_TTL),
-        ("resources/templates/list", LIST_TTL),
+        *((f"{name}/list", LIST_TTL) for name in ("tools", "resources", "resources/templates")),
         ("server/discover", LIST_TTL),
         ("resources/read", 0),
-        ("tools/call", None),
-        ("ping", None),
+        *((method, None) for method in ("tools/call", "ping")),
     ],
 )
 def test_what_may_be_kept_is_private_and_a_call_is_never_kept(method, ttl):
@@ -202,13 +191,7 @@ def test_the_hints_of_a_tool_say_what_clients_do_not_assume(hints, shown):
 
 @pytest.mark.parametrize("root", [{"type": "array"}, {"type": ["object", "null"]}, {"anyOf": []}])
 def test_an_output_schema_without_an_object_at_its_root_waits_for_the_modern_era(revision, root):
-    tool = ToolDefinition(
-        name="x",
-        description="",
-        input_schema={"type": "object"},
-        output_schema=root,
-        annotations=HINTS,
-    )
+    tool = replace(PLAIN_TOOL, output_schema=root)
 
     found = wire(ListResult(key="tools", definitions=[tool]), revision)["tools"][0]
 
@@ -265,27 +248,19 @@ def test_the_next_cursor_is_absent_on_the_last_page_and_never_null(cursor, is_th
 @given(st.text(), st.binary())
 def test_any_contents_are_valid_in_every_revision(text, data):
     encoded = base64.b64encode(data).decode()
+    held = [{"text": text}, {"blob": data}]
     read = ReadResult(
-        contents=[
-            ResourceContents(uri="a:b", mime_type="a/b", text=text),
-            ResourceContents(uri="a:b", mime_type="a/b", blob=data),
-        ]
+        contents=[ResourceContents(uri="a:b", mime_type="a/b", **one) for one in held]
     )
-    called = ToolResult(
-        content=[
-            ImageContent(data=data, mime_type="image/png"),
-            AudioContent(data=data, mime_type="audio/wav"),
-        ]
-    )
+    drawn = ImageContent(data=data, mime_type="image/png")
+    called = ToolResult(content=[drawn, AudioContent(data=data, mime_type="audio/wav")])
 
     for revision in Revision:
         contents, (image, audio) = wire(read, revision), wire(called, revision)["content"]
         assert_valid_result(revision, "resources/read", contents)
         assert_valid_result(revision, "tools/call", wire(called, revision))
-        assert [one.get("text", one.get("blob")) for one in contents["contents"]] == [
-            text,
-            encoded,
-        ]
+        told = [one.get("text", one.get("blob")) for one in contents["contents"]]
+        assert told == [text, encoded]
         assert image == {"type": "image", "data": encoded, "mimeType": "image/png"}
         if revision.features.audio:
             assert audio == {"type": "audio", "data": encoded, "mimeType": "audio/wav"}
@@ -301,14 +276,7 @@ def test_a_link_is_a_sentence_with_the_uri_where_the_revision_has_no_links(revis
     first, second = wire(result, revision)["content"]
 
     if revision.value >= "2025-06-18":
-        assert first == {
-            "type": "resource_link",
-            "uri": "django://site",
-            "name": "site",
-            "title": "Site",
-            "description": "All",
-            "mimeType": "text/plain",
-        }
+        assert first == {"type": "resource_link", **SITE, "mimeType": "text/plain"}
         assert second == {"type": "resource_link", "uri": "a:b", "name": "b"}
     else:
         assert first == {"type": "text", "text": "Site: django://site"}
@@ -321,14 +289,8 @@ def test_a_link_is_a_sentence_with_the_uri_where_the_revision_has_no_links(revis
 @pytest.mark.parametrize(
     ("value", "since"),
     [
-        ({}, "2025-06-18"),
-        ({"a": [1]}, "2025-06-18"),
-        ([], "2026-07-28"),
-        ([{"a": 1}], "2026-07-28"),
-        ("a", "2026-07-28"),
-        (0, "2026-07-28"),
-        (False, "2026-07-28"),
-        (None, "2026-07-28"),
+        *((value, "2025-06-18") for value in ({}, {"a": [1]})),
+        *((value, "2026-07-28") for value in ([], [{"a": 1}], "a", 0, False, None)),
     ],
     ids=repr,
 )
@@ -406,21 +368,15 @@ def test_discovery_names_the_modern_revisions_and_has_the_server_in_meta_only():
     assert "protocolVersion" not in found
 
 
-@pytest.mark.parametrize(
-    "result", [InitializeResult(protocol_version="2025-06-18"), DiscoverResult()]
-)
+@pytest.mark.parametrize("result", [RESULTS["initialize"], RESULTS["server/discover"]])
 def test_a_server_without_instructions_or_streams_says_so(result, revision):
     found = wire(result, revision, ServerInfo(name="a", version="1", streams=False))
 
     assert "instructions" not in found
     capabilities = found["capabilities"]
     capabilities.pop("completions", None)
-    assert capabilities == {
-        "tools": {},
-        "resources": {},
-        "prompts": {},
-        "experimental": {"jsonOnly": {}},
-    }
+    served = {"tools": {}, "resources": {}, "prompts": {}}
+    assert capabilities == {**served, "experimental": {"jsonOnly": {}}}
 
 
 @requirement("subscriptions:id")

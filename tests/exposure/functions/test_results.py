@@ -82,11 +82,9 @@ def test_a_promised_value_is_structured_and_the_same_as_text(annotation, value, 
 @pytest.mark.parametrize(
     ("annotation", "value", "text"),
     [
-        (str, "Hello.", "Hello."),
-        (str, _("Hello."), "Hello."),
+        *((str, value, "Hello.") for value in ("Hello.", _("Hello."))),
         (str, mark_safe("<b>"), "<b>"),
-        (None.__class__, None, "Done."),
-        (MISSING, None, "Done."),
+        *((annotation, None, "Done.") for annotation in (None.__class__, MISSING)),
         (MISSING, "Hello.", "Hello."),
         (MISSING, [1, Decimal("1.5")], '[1,"1.5"]'),
         (MISSING, [], "[]"),
@@ -163,9 +161,7 @@ def test_a_result_of_ones_own_keeps_its_data_and_its_content(annotation, value, 
     assert data_of(result) == data
     assert result.content == content
     assert result.is_error is value.is_error
-
-
-def test_an_error_without_data_passes_whatever_is_promised():
+    # One without data passes whatever is promised.
     assert make(Address, ToolResult.error("Closed.")) == ToolResult.error("Closed.")
 
 
@@ -173,11 +169,9 @@ def test_an_error_without_data_passes_whatever_is_promised():
 @pytest.mark.parametrize(
     ("annotation", "value"),
     [
-        (str, None),
-        (str, 1),
+        *((str, value) for value in (None, 1)),
         (None.__class__, 1),
-        (int, "1"),
-        (int, None),
+        *((int, value) for value in ("1", None)),
         (Address, {"tags": []}),
         (Mean, Mean(value=float("nan"))),
         (Mean, Mean(value="1")),  # type: ignore[arg-type]  # the mistake under test
