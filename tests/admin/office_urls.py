@@ -12,7 +12,4 @@ office = admin.AdminSite(name="office")
 office.register(get_user_model())
 mcp_django.admin.register(office)
 
-urlpatterns = [
-    path("admin/", admin.site.urls),
-    path("office/", office.urls),
-]
+urlpatterns = [path("admin/", admin.site.urls), path("office/", office.urls)]

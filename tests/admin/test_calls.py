@@ -220,10 +220,7 @@ def test_the_user_filter_offers_names_and_takes_keys(browser, auditor, make_user
 
     assert targets(page) == ["bobs"]
     [offered] = [one for one in page.context["cl"].filter_specs if one.title == "user"]
-    assert set(offered.lookup_choices) == {
-        (str(auditor.pk), "auditor"),
-        (str(bob.pk), "bob"),
-    }
+    assert set(offered.lookup_choices) == {(str(auditor.pk), "auditor"), (str(bob.pk), "bob")}
 
 
 def test_filters_offer_what_the_newest_records_have(browser, auditor, monkeypatch):

@@ -254,11 +254,7 @@ def test_each_prompt_that_is_not_there_says_why(look, bob, looker):
 REFUSED = [
     (("view_personaltoken", "view_user"), "", "Select a valid choice"),
     (("view_user",), "", "Select a valid choice"),
-    (
-        ("view_personaltoken", "manage_all_tokens"),
-        "",
-        "There is no such user whom you may see.",
-    ),
+    (("view_personaltoken", "manage_all_tokens"), "", "There is no such user whom you may see."),
     (
         ("view_personaltoken", "manage_all_tokens", "view_user"),
         "bob",

@@ -236,10 +236,7 @@ def test_a_session_is_ended_and_the_log_says_so(browser, warden, make_session, h
 
 @pytest.mark.django_db(transaction=True)
 def test_a_session_is_ended_where_middleware_holds_a_transaction(browser, make_session, settings):
-    settings.MIDDLEWARE = [
-        *settings.MIDDLEWARE,
-        "tests.transports.middlewares.in_transaction",
-    ]
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, "tests.transports.middlewares.in_transaction"]
     make_session("s1")
 
     browser.post(LIVE, {"sessions": "s1"})

@@ -186,11 +186,7 @@ def test_calls_of_a_day_are_added_up(watcher, make_call, make_user):
     for number in range(10):
         make_call(outcome=["done", "asked", "refused"][number % 3], milliseconds=number * 10)
     make_call(
-        outcome="failed",
-        milliseconds=1000,
-        bytes=2048,
-        user=gone,
-        principal="default/user:77/x",
+        outcome="failed", milliseconds=1000, bytes=2048, user=gone, principal="default/user:77/x"
     )
     gone.delete()
     make_call(minutes=60 * 25, milliseconds=9000)

@@ -221,10 +221,7 @@ def test_where_there_are_no_groups_the_page_says_so(admin_user, address):
 # What they show
 
 #: Nothing on these pages is by somebody else.
-OWN = (
-    page_of("serversettings", "default"),
-    reverse("admin:mcp_django_prompttemplate_upload"),
-)
+OWN = (page_of("serversettings", "default"), reverse("admin:mcp_django_prompttemplate_upload"))
 #: Addresses, and what is posted to them.
 SHOWN = [
     *((address, None) for address in dict(PAGES) if address not in OWN),

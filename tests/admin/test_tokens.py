@@ -322,9 +322,7 @@ def test_revoking_ends_tokens_and_leaves_a_trace(alice):
     second.revoke()
 
     response = browser_of(alice).post(
-        LIST,
-        {"action": "revoke_selected", "_selected_action": [first.pk, second.pk]},
-        follow=True,
+        LIST, {"action": "revoke_selected", "_selected_action": [first.pk, second.pk]}, follow=True
     )
 
     assert "Personal tokens revoked: 1." in response.content.decode()

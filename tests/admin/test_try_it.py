@@ -424,9 +424,7 @@ def test_a_text_beside_structured_content_is_shown_unless_it_says_the_same(call,
         contents = mcp.ResourceContents(uri="x:a", mime_type="application/json", text="{")
         other = mcp.EmbeddedResource(contents=contents)
         return mcp.ToolResult(
-            content=[mcp.Text("In words."), same, other],
-            structured={"a": 1},
-            has_structured=True,
+            content=[mcp.Text("In words."), same, other], structured={"a": 1}, has_structured=True
         )
 
     add_tool(both)

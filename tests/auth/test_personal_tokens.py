@@ -54,8 +54,7 @@ def test_a_token_shown_to_people_shows_no_digest(token, secret):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize(
-    ("options", "days"),
-    [({"TOKEN_DAYS": 7}, 7), ({"TOKEN_DAYS": 90, "TOKEN_MAX_DAYS": 3}, 3)],
+    ("options", "days"), [({"TOKEN_DAYS": 7}, 7), ({"TOKEN_DAYS": 90, "TOKEN_MAX_DAYS": 3}, 3)]
 )
 def test_a_token_ends_after_the_configured_days(settings, alice, options, days):
     settings.MCP_DJANGO = options

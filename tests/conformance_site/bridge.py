@@ -109,11 +109,7 @@ class Bridge(Front):
     """A session has an upstream of its own. Requests without a session have one together."""
 
     def __init__(
-        self,
-        connect: Callable[[dict[str, str]], Upstream],
-        target: str = "",
-        *,
-        revision: str,
+        self, connect: Callable[[dict[str, str]], Upstream], target: str = "", *, revision: str
     ) -> None:
         """`connect` is given Host and Origin as the client wrote them. May raise RefusedError."""
         super().__init__(target, revision=revision)

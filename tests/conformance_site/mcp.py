@@ -102,10 +102,7 @@ def test_tool_with_progress(ctx: mcp.Context) -> str:
             "email": {"type": "string"},
         },
         "allOf": [{"anyOf": [{"required": ["phone"]}, {"required": ["email"]}]}],
-        "if": {
-            "properties": {"contactMethod": {"const": "phone"}},
-            "required": ["contactMethod"],
-        },
+        "if": {"properties": {"contactMethod": {"const": "phone"}}, "required": ["contactMethod"]},
         "then": {"required": ["phone"]},
         "else": {"required": ["email"]},
         "additionalProperties": False,

@@ -150,9 +150,7 @@ async def test_the_official_client_signs_in_steps_up_renews_and_ends(
     provider = OAuthClientProvider(
         f"{site.address}/mcp",
         OAuthClientMetadata(
-            client_name="Test client",
-            redirect_uris=[CALLBACK],
-            token_endpoint_auth_method="none",
+            client_name="Test client", redirect_uris=[CALLBACK], token_endpoint_auth_method="none"
         ),
         storage,
         redirect_handler=person.visit,
@@ -184,10 +182,7 @@ async def test_the_official_client_signs_in_steps_up_renews_and_ends(
     assert (host.requests == ["/client.json"]) is (registration == "document")
     assert re.search(r"Allow Test client to use Flight desk as you\?", person.pages[0])
     async with httpx2.AsyncClient(base_url=site.address) as http:
-        fields = {
-            "token": storage.tokens.refresh_token,
-            "client_id": storage.client.client_id,
-        }
+        fields = {"token": storage.tokens.refresh_token, "client_id": storage.client.client_id}
         assert (await http.post("/oauth/revoke", data=fields)).status_code == 200
         headers = {"Authorization": f"Bearer {storage.tokens.access_token}"}
         ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}

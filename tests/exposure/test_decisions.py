@@ -136,12 +136,7 @@ def test_a_model_that_only_the_admin_has_waits_for_staff(root):
     assert "mcp_django.personaltoken" not in models_of(root)
 
 
-USES = {
-    RETURN: "fields",
-    FILTER: "filter_fields",
-    ORDER: "order_fields",
-    GROUP: "group_fields",
-}
+USES = {RETURN: "fields", FILTER: "filter_fields", ORDER: "order_fields", GROUP: "group_fields"}
 EXPOSURES = list(REGISTRY.exposures.values())
 NAMES = sorted(
     {path.text for one in EXPOSURES for path in Declaration(one).everything}
@@ -186,8 +181,7 @@ def drop(table):
 
 
 @pytest.mark.skipif(
-    not connection.features.can_rollback_ddl,
-    reason="it commits before it drops a table",
+    not connection.features.can_rollback_ddl, reason="it commits before it drops a table"
 )
 def test_before_its_tables_are_made_nothing_is_decided_and_the_transaction_goes_on():
     drop(ExposedModel.groups.through._meta.db_table)

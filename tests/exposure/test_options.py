@@ -14,10 +14,7 @@ from mcp_django.models import PersonalToken
 
 @isolate_apps("tests.shop")
 def looks(name, field=None):
-    attributes = {
-        "__module__": "tests.shop.models",
-        name: field or models.CharField(max_length=9),
-    }
+    attributes = {"__module__": "tests.shop.models", name: field or models.CharField(max_length=9)}
     return looks_secret(type("Thing", (models.Model,), attributes), name)
 
 

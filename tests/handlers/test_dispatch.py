@@ -24,11 +24,7 @@ def test_every_method_that_is_served_has_a_handler():
 
 @pytest.mark.parametrize(
     ("method", "params"),
-    [
-        ("a\r\nb", {}),
-        ("tools/call", {"name": "a\r\nb"}),
-        ("prompts/get", {"name": "a\r\nb"}),
-    ],
+    [("a\r\nb", {}), ("tools/call", {"name": "a\r\nb"}), ("prompts/get", {"name": "a\r\nb"})],
 )
 def test_a_name_that_does_not_exist_is_repeated_on_one_line(client, method, params):
     with pytest.raises(ProtocolFailure) as raised:

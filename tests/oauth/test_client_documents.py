@@ -61,9 +61,7 @@ def running(tmp_path_factory):
 def host(running, settings, db):
     """It publishes Claude's document, and nothing that it did before counts."""
     settings.LOCAL_CERTIFICATE = running.certificate
-    settings.OAUTH2_PROVIDER = {
-        "CIMD_METADATA_FETCHER": "tests.oauth.documents.LocalDocuments",
-    }
+    settings.OAUTH2_PROVIDER = {"CIMD_METADATA_FETCHER": "tests.oauth.documents.LocalDocuments"}
     cache.clear()
     running.requests.clear()
     running.answer, running.headers, running.status = None, {}, 200

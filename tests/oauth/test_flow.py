@@ -62,10 +62,7 @@ def test_consent_buys_a_token_for_the_endpoint_with_the_rights_of_the_person(flo
     assert answer.headers["Location"].startswith(CALLBACK)
     assert (
         query_of(answer.headers["Location"]).items()
-        >= {
-            "state": "s1",
-            "iss": "http://testserver",
-        }.items()
+        >= {"state": "s1", "iss": "http://testserver"}.items()
     )
     assert tokens["scope"] == "mcp:read mcp:write"
     assert tokens["expires_in"] == 3600

@@ -96,11 +96,7 @@ def test_links_open_clients_with_the_address_filled_in_and_a_credential_stands_e
 
     code, cursor = links["VS Code"], parse_qs(links["Cursor"].query)
     assert f"{code.scheme}:{code.path}" == "vscode:mcp/install"
-    assert json.loads(unquote(code.query)) == {
-        "name": "test-shop",
-        "type": "http",
-        "url": ADDRESS,
-    }
+    assert json.loads(unquote(code.query)) == {"name": "test-shop", "type": "http", "url": ADDRESS}
     assert cursor["name"] == ["test-shop"]
     assert json.loads(b64decode(cursor["config"][0])) == {"url": ADDRESS}
     cards = client_cards(ADDRESS, credential="mcp_secret")

@@ -58,10 +58,7 @@ class Desk(Demo):
         with socket.create_server(("127.0.0.1", 0), backlog=64) as listener, log.open("w") as out:
             address = f"http://127.0.0.1:{listener.getsockname()[1]}"
             process = start(
-                [
-                    sys.executable,
-                    *(part.format(fd=listener.fileno()) for part in SERVERS[server]),
-                ],
+                [sys.executable, *(part.format(fd=listener.fileno()) for part in SERVERS[server])],
                 cwd=ROOT,
                 env=self.environment(DEMO_PUBLIC_URL=address),
                 pass_fds=[listener.fileno()],

@@ -2,13 +2,7 @@ from __future__ import annotations
 
 import pytest
 from mcp import MCPError
-from mcp_types import (
-    CreateMessageResult,
-    ElicitResult,
-    ListRootsResult,
-    Root,
-    TextContent,
-)
+from mcp_types import CreateMessageResult, ElicitResult, ListRootsResult, Root, TextContent
 
 SEAT = {"seat": "12A", "meal": "vegan", "window": True, "bags": ["s"]}
 

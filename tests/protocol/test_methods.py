@@ -6,13 +6,7 @@ from hypothesis import strategies as st
 from mcp_types.methods import CLIENT_REQUESTS
 
 from mcp_django.protocol.errors import INVALID_PARAMS, METHOD_NOT_FOUND, ProtocolError
-from mcp_django.protocol.methods import (
-    LOG_LEVELS,
-    METHODS,
-    Wishes,
-    parse_params,
-    served,
-)
+from mcp_django.protocol.methods import LOG_LEVELS, METHODS, Wishes, parse_params, served
 from mcp_django.protocol.revisions import Era
 from tests.spec import requirement
 

@@ -6,12 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_django.protocol.errors import ProtocolError
-from mcp_django.protocol.questions import (
-    parse_input,
-    read_form,
-    read_roots,
-    read_sampled,
-)
+from mcp_django.protocol.questions import parse_input, read_form, read_roots, read_sampled
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),

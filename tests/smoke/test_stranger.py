@@ -161,8 +161,7 @@ async def test_the_official_client_lists_calls_and_hears_of_a_change_in_the_demo
             ((number,),) = json.loads(page.content[0].text)["rows"]
             async with client.listen(resource_subscriptions=[FLIGHTS]) as changes:
                 saved = await client.call_tool(
-                    "update_record",
-                    {"model": "flights.flight", "pk": 1, "values": {"gate": "Z9"}},
+                    "update_record", {"model": "flights.flight", "pk": 1, "values": {"gate": "Z9"}}
                 )
                 change = await anext(changes)
 

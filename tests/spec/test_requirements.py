@@ -9,11 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 
 import pytest
-from mcp_types.methods import (
-    CLIENT_NOTIFICATIONS,
-    CLIENT_REQUESTS,
-    SERVER_NOTIFICATIONS,
-)
+from mcp_types.methods import CLIENT_NOTIFICATIONS, CLIENT_REQUESTS, SERVER_NOTIFICATIONS
 
 from mcp_django.protocol.methods import METHODS
 from mcp_django.protocol.revisions import Era, Features, Revision
@@ -40,12 +36,7 @@ TASKS = {
     *((name, V2511) for name in ("tasks/get", "tasks/result", "tasks/list", "tasks/cancel")),
     *((name, "2026-07-28") for name in ("tasks/get", "tasks/update", "tasks/cancel")),
 }
-MESSAGES = {
-    *CLIENT_REQUESTS,
-    *CLIENT_NOTIFICATIONS,
-    *SERVER_NOTIFICATIONS,
-    *TASKS,
-}
+MESSAGES = {*CLIENT_REQUESTS, *CLIENT_NOTIFICATIONS, *SERVER_NOTIFICATIONS, *TASKS}
 
 
 @pytest.fixture(scope="module")

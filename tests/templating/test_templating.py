@@ -9,13 +9,7 @@ from hypothesis import strategies as st
 
 from mcp_django.templating.engine import Embedded, compile_template, render_template
 from mcp_django.templating.library import LIBRARY
-from mcp_django.templating.lookups import (
-    MAX_VALUE,
-    Budget,
-    Code,
-    Record,
-    TemplateError,
-)
+from mcp_django.templating.lookups import MAX_VALUE, Budget, Code, Record, TemplateError
 from tests.templating.hostile import BOUNDED, REFUSED, SILENT, values
 
 
@@ -36,10 +30,7 @@ def text_of(source, **options):
         ("Order {{ order.number }} of {{ order.customer.name }}", "Order A7 of Ada"),
         ("{{ order }}", "Order A7"),
         ("{{ order.at|date:'Y-m-d' }}", "2026-01-02"),
-        (
-            "{% for l in order.lines %}{{ forloop.counter }}:{{ l }} {% endfor %}",
-            "1:1 2:2 3:3 ",
-        ),
+        ("{% for l in order.lines %}{{ forloop.counter }}:{{ l }} {% endfor %}", "1:1 2:2 3:3 "),
         (
             "{% for l in mut reversed %}{{ l }}{% if not forloop.last %},{% endif %}{% endfor %}",
             "3,2,1",

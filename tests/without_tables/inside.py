@@ -64,11 +64,7 @@ def downgrade() -> dict[str, Any]:
     without = statuses(secret)
     migrate("mcp_django")
     _, secret = PersonalToken.create(user=boss, name="laptop")
-    return {
-        "left": left,
-        "without": without,
-        "again": bool(Client(token=secret).list_tools()),
-    }
+    return {"left": left, "without": without, "again": bool(Client(token=secret).list_tools())}
 
 
 if __name__ == "__main__":

@@ -14,11 +14,7 @@ from django.test.utils import CaptureQueriesContext
 import mcp_django as mcp
 from mcp_django.cached import Cached
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.prompts.stored import (
-    add_version,
-    all_prompts,
-    stored_prompts,
-)
+from mcp_django.exposure.prompts.stored import add_version, all_prompts, stored_prompts
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.models import (

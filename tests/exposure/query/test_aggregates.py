@@ -63,10 +63,7 @@ def test_groups_have_metrics_conditions_and_an_order(shop):
 
     found = groups(group_by=["status"], metrics=metrics, order_by=["-q", "status"])
 
-    assert found == [
-        {"status": "paid", "n": 2, "q": 4},
-        {"status": "new", "n": 2, "q": 2},
-    ]
+    assert found == [{"status": "paid", "n": 2, "q": 4}, {"status": "new", "n": 2, "q": 2}]
     assert groups(group_by=["status"], metrics=metrics, having={"q__gt": 3}) == found[:1]
     assert groups(group_by=["status"], metrics=metrics, having={"q": 2, "n__lte": 2}) == found[1:]
     assert groups(group_by=["status"], metrics=metrics, order_by=["q"]) == found[::-1]

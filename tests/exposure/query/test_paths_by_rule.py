@@ -284,10 +284,7 @@ def described(rights, model=Order):
 def test_a_description_names_relations_and_no_path():
     found = described(who())
 
-    assert found["relations"] == {
-        "customer": "nasty.customer",
-        "owner": "nasty.person",
-    }
+    assert found["relations"] == {"customer": "nasty.customer", "owner": "nasty.person"}
     assert found["many_relations"] == {
         "tags": "nasty.tag",
         "notes": "nasty.note",

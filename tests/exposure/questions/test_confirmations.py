@@ -310,12 +310,7 @@ def test_it_is_good_for_ten_minutes(boss, approved, monkeypatch):
 
 @pytest.mark.parametrize(
     ("answer", "agrees"),
-    [
-        (DECLINE, False),
-        (CANCEL, False),
-        ({"confirm": False}, False),
-        ({"confirm": True}, True),
-    ],
+    [(DECLINE, False), (CANCEL, False), ({"confirm": False}, False), ({"confirm": True}, True)],
     ids=["declines", "closes", "says no", "agrees"],
 )
 def test_where_the_person_can_be_asked_they_decide_and_no_token(

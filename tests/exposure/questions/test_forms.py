@@ -32,9 +32,7 @@ class EverythingForm(forms.Form):
     number = forms.TypedChoiceField(choices=[(1, "One"), (2, "Two")], coerce=int, required=False)
     colors = forms.MultipleChoiceField(choices=[("r", "Red"), ("b", "Blue")], required=False)
     boxes = forms.MultipleChoiceField(
-        choices=[("r", "Red"), ("b", "Blue")],
-        widget=forms.CheckboxSelectMultiple,
-        required=False,
+        choices=[("r", "Red"), ("b", "Blue")], widget=forms.CheckboxSelectMultiple, required=False
     )
 
 

@@ -12,11 +12,7 @@ from django.test.utils import isolate_apps
 
 from mcp_django.exposure.paths import Path
 from mcp_django.exposure.query import completion
-from mcp_django.exposure.resources.completion import (
-    complete_resource,
-    ranked_by,
-    target_exposure,
-)
+from mcp_django.exposure.resources.completion import complete_resource, ranked_by, target_exposure
 from mcp_django.exposure.resources.models import read_resource
 from mcp_django.exposure.uris import COLLECTION, DEFINITION, FILE, OBJECT
 from mcp_django.principal import Restriction
