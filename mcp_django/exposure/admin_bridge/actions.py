@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
 from email.message import Message
 from functools import partial
@@ -103,21 +103,6 @@ class AdminAnswer:
         return self.kind is Kind.NOT_DONE or any(one.is_error for one in self.messages)
 
 
-@contextmanager
-def closing(response: Any) -> Iterator[None]:
-    """Close a response in the end, without `response.close()`: that sends request_finished, on
-    which Django closes the connections of this thread in the middle of the call.
-    """
-    try:
-        yield
-    finally:
-        for close in getattr(response, "_resource_closers", ()):
-            try:
-                close()
-            except Exception:
-                logger.exception("What an action answered could not be closed.")
-
-
 def read_answer(response: Any, request: AdminRequest, *, ran: bool, home: str) -> AdminAnswer:
     """Understand a response. `ran` says whether the action was reached, `home` is where the admin
     goes when it is done. Raises ToolError for a file that is too long to be sent.
@@ -126,7 +111,10 @@ def read_answer(response: Any, request: AdminRequest, *, ran: bool, home: str) -
         if not ran:
             return AdminAnswer(kind=Kind.NOT_DONE)
         target = urljoin(request.path, response["Location"])
-        if is_at_home(target, request, home):
+        parts = urlsplit(target)
+        # Not `get_host`: the request of a local program may come from nowhere.
+        is_here = parts.netloc in ("", request.META.get("HTTP_HOST", ""))
+        if is_here and parts.path.rstrip("/") in (request.path.rstrip("/"), home.rstrip("/")):
             return AdminAnswer(kind=Kind.DONE)
         link = urljoin(get_config().public_url or "", target)
         return AdminAnswer(kind=Kind.LINK, link=link)
@@ -144,13 +132,6 @@ def read_answer(response: Any, request: AdminRequest, *, ran: bool, home: str) -
     html = response.content.decode(response.charset, "replace")
     context = dict(getattr(response, "context_data", None) or {})
     return AdminAnswer(kind=Kind.PAGE, html=html, context=context)
-
-
-def is_at_home(target: str, request: AdminRequest, home: str) -> bool:
-    parts = urlsplit(target)
-    # Not `get_host`: the request of a local program may come from nowhere.
-    is_here = parts.netloc in ("", request.META.get("HTTP_HOST", ""))
-    return is_here and parts.path.rstrip("/") in (request.path.rstrip("/"), home.rstrip("/"))
 
 
 def read_file(response: Any, request: AdminRequest, kind: str) -> File:
@@ -343,8 +324,16 @@ class ActionRun:
         response = view(request)
         if self.missing:  # and code of the site has taken our exception for its own
             raise not_found(self.missing)
-        with closing(response):
+        try:
             answer = read_answer(response, request, ran=self.ran, home=self.home)
+        finally:
+            # Not `response.close()`: it sends request_finished, on which Django closes the
+            # connections of this thread in the middle of the call.
+            for close in getattr(response, "_resource_closers", ()):
+                try:
+                    close()
+                except Exception:
+                    logger.exception("What an action answered could not be closed.")
         if answer.kind is Kind.PAGE and not self.ran:
             raise ToolError("The admin did not run the action, and does not say why.")
         return replace(answer, messages=recorder.messages)

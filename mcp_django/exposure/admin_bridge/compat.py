@@ -73,11 +73,8 @@ def menu_actions(model_admin: ModelAdmin[Any], request: HttpRequest) -> Iterator
         labels = dict(flatten_choices(normalize_choices(choices)))
         for name, action in actions.items():
             if name in labels:
-                function, _ = parts_of(action)
-                description = str(labels[name])
-                yield AdminAction(
-                    name=name, function=function, description=description, place=place
-                )
+                function, text = parts_of(action)[0], str(labels[name])
+                yield AdminAction(name=name, function=function, description=text, place=place)
 
 
 def menus() -> list[tuple[Place, Any]]:

@@ -226,13 +226,12 @@ def leave_out_hidden_rows(rights: Rights, exposure: ModelExposure, formset: Any)
     vars(formset).pop("forms", None)
 
 
-def version_in_form(rights: Rights, row: Model | None) -> str:
-    """Return the version of a record with the rows in its form. Empty: there is no such row."""
-    return "" if row is None else version_of(row, rows=rows_in_form(rights, row))
-
-
-def rows_in_form(rights: Rights, obj: Model) -> list[Model]:
-    """The rows in the form of a record that this caller may see and could change there."""
+def version_in_form(rights: Rights, obj: Model | None) -> str:
+    """Return the version of a record with the rows in its form that this caller may see and could
+    change there. Empty: there is no such record.
+    """
+    if obj is None:
+        return ""
     model_admin = rights.model_admin(type(obj))
     using = obj._state.db or DEFAULT_DB_ALIAS
     try:
@@ -252,7 +251,7 @@ def rows_in_form(rights: Rights, obj: Model) -> list[Model]:
             rows = model._base_manager.using(using).filter(condition).order_by("pk")
             exposure = rights.exposed.exposures[model]
             found += visible_objects(rights, exposure, rows[:MOST_VERSIONED], using=using)
-    return found
+    return version_of(obj, rows=found)
 
 
 #: Where a formset keeps the rows that it has saved.
@@ -300,9 +299,6 @@ class RecordForm:
         self.exposure = exposure
         self.admin = model_admin
         self.obj = obj
-        self.path = path_of(
-            self.admin, "add" if obj is None else "change", getattr(obj, "pk", None)
-        )
         self._open()
 
     def _open(self) -> None:
@@ -318,10 +314,13 @@ class RecordForm:
         self.form = shown["adminform"].form
         disable_unshown(self.form, shown["adminform"].fieldsets)
         if self.form not in made:
-            if not self._moves_on():
+            # The view for a parent of several models hands over to the one of the record's class.
+            own = self.admin.admin_site._registry.get(type(self.form.instance))
+            if self.obj is None or own is None or own is self.admin:
                 raise ToolError(
                     "The admin has a page of its own for this. A person can do it there."
                 )
+            self.admin = own
             self._open()
             return
         offered = self._offered()
@@ -356,17 +355,6 @@ class RecordForm:
             )
         return "The admin shows no form for this."
 
-    def _moves_on(self) -> bool:
-        """Go on with the ModelAdmin of the record's own class, if the view handed over to it, as
-        the view for a parent of several models does.
-        """
-        kind = type(self.form.instance)
-        own = self.admin.admin_site._registry.get(kind)
-        if self.obj is None or own is None or own is self.admin:
-            return False
-        self.admin, self.path = own, path_of(own, "change", self.obj.pk)
-        return True
-
     def _offered(self) -> list[str]:
         """What this caller may set. For fields that only the record's own class has, the rules
         for that class decide.
@@ -398,7 +386,9 @@ class RecordForm:
         )
 
     def _request(self, **given: Any) -> Any:
-        return admin_request(self.context, self.rights, self.admin, path=self.path, **given)
+        page, key = ("add", None) if self.obj is None else ("change", self.obj.pk)
+        path = path_of(self.admin, page, key)
+        return admin_request(self.context, self.rights, self.admin, path=path, **given)
 
     def _with_obj(self, one_call: Any) -> Any:
         """Have a copy of the ModelAdmin take the record that was found, and not read it for each
@@ -527,18 +517,15 @@ def watch_saving(one_call: Any) -> dict[str, Any]:
     save_related = one_call.save_related
 
     def watched(request: HttpRequest, form: Any, formsets: Any, change: Any) -> Any:
-        changed = dict.fromkeys(form.changed_data)
+        changed: dict[str, Any] = dict.fromkeys(form.changed_data)
         with_changes = [one for one in formsets if one.has_changed()]
         result = save_related(request, form, formsets, change)
-        changed |= {one.prefix: numbers_of_rows(one) for one in with_changes}
+        for one in with_changes:
+            # How many rows were added, changed and deleted, if the formset says so.
+            rows = {verb: vars(one).get(name) for verb, name in ROWS_SAVED.items()}
+            changed[one.prefix] = {verb: len(saved) for verb, saved in rows.items() if saved}
         seen.update(obj=form.instance, changed=changed)
         return result
 
     one_call.save_related = watched
     return seen
-
-
-def numbers_of_rows(formset: Any) -> dict[str, int]:
-    """Return how many rows a formset has added, changed and deleted, if it says so."""
-    rows = {verb: vars(formset).get(name) for verb, name in ROWS_SAVED.items()}
-    return {verb: len(saved) for verb, saved in rows.items() if saved}

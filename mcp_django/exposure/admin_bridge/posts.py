@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from functools import partial
 from itertools import chain
@@ -376,10 +377,9 @@ def apply_values(
 
 def clean_nothing(field: Any) -> Any:
     """Return what a field makes of nothing: an empty list of tags, for example."""
-    try:
+    with suppress(ValidationError):
         return field.clean(None)
-    except ValidationError:
-        return None
+    return None
 
 
 def set_aside(field: Any, value: Any) -> None:

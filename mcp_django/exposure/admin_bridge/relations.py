@@ -426,8 +426,6 @@ def is_usable(path: str, usable: Mapping[str, Path]) -> bool:
 
 def is_searchable(given: str) -> bool:
     """Whether it is a text that every database takes, and of a size that can be searched for."""
-    try:
-        words = text(given).split()
-    except ValueError:
-        return False
-    return 0 < len(words) <= MAX_WORDS and len(given) <= TERM
+    with suppress(ValueError):
+        return 0 < len(text(given).split()) <= MAX_WORDS and len(given) <= TERM
+    return False

@@ -6,7 +6,7 @@ import logging
 import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
 from functools import lru_cache
@@ -266,10 +266,9 @@ def path_info(path: str) -> str:
 
 def page_match(path: str) -> ResolverMatch | None:
     """The view that the URLs of the project have at a path, if there is one."""
-    try:
+    with suppress(Resolver404):
         return resolve(path_info(path))
-    except Resolver404:
-        return None
+    return None
 
 
 def page_address(model_admin: ModelAdmin[Any], key: Any) -> str | None:
@@ -277,16 +276,13 @@ def page_address(model_admin: ModelAdmin[Any], key: Any) -> str | None:
     the project's URLs do not have the site.
     """
     text = str(key)
-    try:
-        if PLAIN_KEY.fullmatch(text):
-            urls = get_urlconf() or settings.ROOT_URLCONF
-            before, after = change_path(model_admin, urls, get_script_prefix(), get_language())
-            path = before + text + after
-        else:
-            path = path_of(model_admin, "change", key)
-    except NotRouted:
-        return None
-    return public_address(path)
+    with suppress(NotRouted):
+        if not PLAIN_KEY.fullmatch(text):
+            return public_address(path_of(model_admin, "change", key))
+        urls = get_urlconf() or settings.ROOT_URLCONF
+        before, after = change_path(model_admin, urls, get_script_prefix(), get_language())
+        return public_address(before + text + after)
+    return None
 
 
 #: A key that stands in a path as it is.
@@ -310,11 +306,9 @@ def change_path(
 
 def list_address(model_admin: ModelAdmin[Any]) -> str | None:
     """The address of the list of a model, as `page_address` gives that of a record."""
-    try:
-        path = path_of(model_admin, "changelist")
-    except NotRouted:
-        return None
-    return public_address(path)
+    with suppress(NotRouted):
+        return public_address(path_of(model_admin, "changelist"))
+    return None
 
 
 def public_address(path: str) -> str:

@@ -181,20 +181,16 @@ class ControlParser(HTMLParser):
         self.control = self.add(given, given.get("type", "submit").lower())
 
     def open_textarea(self, given: dict[str, str]) -> None:
-        self.control = self.add(given, "textarea")
-        self.control.value = ""
+        self.control = self.add({**given, "value": ""}, "textarea")
 
     def open_select(self, given: dict[str, str]) -> None:
         self.control = self.add(given, "select-multiple" if "multiple" in given else "select")
         self.is_group_disabled = False
 
-    def close_select(self) -> None:
+    def close_control(self) -> None:
         self.option = self.control = None
 
-    def close_control(self) -> None:
-        self.control = None
-
-    close_textarea = close_button = close_control
+    close_select = close_textarea = close_button = close_control
 
     def open_optgroup(self, given: dict[str, str]) -> None:
         self.option = None
