@@ -112,14 +112,14 @@ BUDGET = {
     ("protocol",): 2_003,
     ("exposure",): 4_914,
     ("exposure/query",): 5_646,
-    ("exposure/admin_bridge", "exposure/forms"): 6_071,
+    ("exposure/admin_bridge", "exposure/forms"): 5_876,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_104,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_252,
-    ("stores", "transports"): 8_010,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_246,
+    ("stores", "transports"): 8_007,
     ("admin",): 4_363,
-    ("", "templating", "testing", "management", "templatetags"): 3_687,
+    ("", "templating", "testing", "management", "templatetags"): 3_695,
     ("oauth",): 1_822,
 }
 
