@@ -55,7 +55,7 @@ def current_tenant() -> str:
 
 
 @dataclass(frozen=True)
-class Schema:
+class TenantSchema:
     """Where a connection works."""
 
     alias: str
@@ -65,21 +65,21 @@ class Schema:
 
 
 #: Those of the connections of one thread. Nothing without tenants.
-Schemas: TypeAlias = tuple[Schema, ...]
+TenantSchemas: TypeAlias = tuple[TenantSchema, ...]
 
 
-def current_schemas() -> Schemas:
+def current_schemas() -> TenantSchemas:
     """Return those of this thread, for another one that goes on with its work. No query."""
     opened: Any = connections.all(initialized_only=True)
     return tuple(
-        Schema(connection.alias, connection.schema_name, connection.tenant)
+        TenantSchema(connection.alias, connection.schema_name, connection.tenant)
         for connection in opened
         if hasattr(connection, "set_tenant")
     )
 
 
 @contextmanager
-def entered(schemas: Schemas) -> Iterator[None]:
+def entered(schemas: TenantSchemas) -> Iterator[None]:
     """Have this thread work in these schemas: one of ours, which no middleware runs in. Also
     decorates a function."""
     for schema in schemas:

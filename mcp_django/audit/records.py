@@ -30,7 +30,7 @@ from django.db import (
 from django.db.models import CharField, IntegerField
 
 from mcp_django.connections import (
-    Schemas,
+    TenantSchemas,
     close_connections,
     current_schemas,
     entered,
@@ -61,7 +61,7 @@ FAREWELL = 5.0
 
 #: The values of all fields of a CallRecord but its key, by name. Not a model: that costs each call
 #: more than all else about its record.
-Columns: TypeAlias = Mapping[str, Any]
+CallColumns: TypeAlias = Mapping[str, Any]
 
 #: The fields whose columns are written.
 COLUMNS: dict[str, Any] = {
@@ -79,7 +79,7 @@ CONVERTED = [
 ]
 
 
-def write_rows(ends: Sequence[Columns], using: str) -> None:
+def write_rows(ends: Sequence[CallColumns], using: str) -> None:
     """Insert the records with these columns together, or none. Raises what the database raises.
 
     Not `bulk_create`: that takes three times as long, on a core that calls need.
@@ -105,7 +105,7 @@ def write_rows(ends: Sequence[Columns], using: str) -> None:
             cursor.execute(statement, values)
 
 
-def write_ends(ends: Sequence[Columns], using: str) -> None:
+def write_ends(ends: Sequence[CallColumns], using: str) -> None:
     """The same, in a moment in which no call of this process is about to write."""
     with turns.alone(using):
         write_rows(ends, using)
@@ -114,12 +114,12 @@ def write_ends(ends: Sequence[Columns], using: str) -> None:
 class Waiting(NamedTuple):
     """A record that is to be written."""
 
-    columns: Columns
+    columns: CallColumns
     #: Set once it is.
     written: Event | None
     #: The database, and the schemas of the call that it is about.
     using: str
-    schemas: Schemas
+    schemas: TenantSchemas
 
 
 class Writer:
@@ -128,7 +128,7 @@ class Writer:
     def __init__(
         self,
         *,
-        write: Callable[[Sequence[Columns], str], None] = write_ends,
+        write: Callable[[Sequence[CallColumns], str], None] = write_ends,
         room: int = ROOM,
         gather: float = GATHER,
         quiet: float = QUIET,
@@ -162,7 +162,7 @@ class Writer:
     def waiting(self) -> int:
         return len(self._waiting)
 
-    def put(self, end: Columns, *, wait: bool = False) -> None:
+    def put(self, end: CallColumns, *, wait: bool = False) -> None:
         """Take an end; with `wait`, return when it is written, if that is soon. Never raises."""
         written = Event() if wait and not self._is_troubled and may_wait() else None
         waiting = Waiting(end, written, router.db_for_write(CallRecord), current_schemas())
@@ -318,7 +318,7 @@ class Gathered:
     def __init__(self) -> None:
         self.ends: list[CallRecord] = []
 
-    def put(self, end: Columns, *, wait: bool = False) -> None:
+    def put(self, end: CallColumns, *, wait: bool = False) -> None:
         self.ends.append(CallRecord(**end))
 
     def close(self) -> None:
@@ -337,7 +337,7 @@ class Records:
         #: In place of the writer.
         self.gathered: Gathered | None = None
 
-    def put(self, end: Columns, *, wait: bool = False) -> None:
+    def put(self, end: CallColumns, *, wait: bool = False) -> None:
         if self.gathered is not None:
             self.gathered.put(end, wait=wait)
         # Only test runners make an outbox. They drop the database while the thread still has it.

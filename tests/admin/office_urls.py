@@ -12,4 +12,7 @@ office = admin.AdminSite(name="office")
 office.register(get_user_model())
 mcp_django.admin.register(office)
 
-urlpatterns = [path("admin/", admin.site.urls), path("office/", office.urls)]
+urlpatterns = [
+    path("admin/", admin.site.urls),
+    path("office/", office.urls),
+]
