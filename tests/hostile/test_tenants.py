@@ -71,6 +71,8 @@ def schema(monkeypatch):
             )
     with connection.execute_wrapper(execute):
         yield enter
+    for attribute in ("schema_name", "tenant"):
+        vars(connections[DEFAULT_DB_ALIAS]).pop(attribute, None)
 
 
 class Schemas:
