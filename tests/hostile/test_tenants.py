@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from contextlib import contextmanager
+from pkgutil import resolve_name
 from queue import Queue
 
 import pytest
@@ -24,6 +25,7 @@ from mcp_django.subscriptions.topics import Change
 from mcp_django.testing import Client, ProtocolFailure
 from mcp_django.transports.requests import own_copy
 from tests.shop.models import Customer
+from tests.test_memory import BY_PLACE
 from tests.waiting import PATIENCE
 
 pytestmark = [
@@ -93,7 +95,7 @@ def tokens(schema, make_user):
     secrets = {}
     for name in (NORTH, SOUTH):
         with schema(name):
-            user = make_user(name, pk=1, is_staff=True, is_superuser=True)
+            user = make_user("boss", pk=1, is_staff=True, is_superuser=True)
             Customer.objects.create(pk=1, name=f"of the {name}")
             _, secrets[name] = PersonalToken.create(user=user, name="t", scopes=SCOPES)
     return secrets
@@ -185,3 +187,31 @@ def test_a_thread_of_ours_writes_where_the_call_was(schema, write):
         write(*([] if write is write_by_writer else ["a"]), job)
 
     assert schemas.get(timeout=PATIENCE) == SOUTH
+
+
+def entries(name):
+    """The keys of something that this process keeps, each with what is kept under it."""
+    memory = resolve_name(f"mcp_django.{name}")
+    return {repr(entry) for entry in (memory.items() if isinstance(memory, dict) else memory)}
+
+
+def test_whatever_is_kept_of_a_call_names_its_tenant(schema, tokens):
+    clients = {tenant: Client(token=secret) for tenant, secret in tokens.items()}
+    before = {name: entries(name) for name in BY_PLACE}
+    for tenant, client in clients.items():
+        with schema(tenant):
+            ExposedModel.objects.create(label="shop.customer", level=Level.WRITE)
+            client.list_prompts()
+            client.list_tools()
+            client.call_tool("find_records", model="no such model")
+            values = {"name": "x", "country": "DE"}
+            client.call_tool("create_record", model="shop.customer", values=values, dry_run=True)
+            client.complete("django://models/{model}", "model", "shop")
+
+    kept = {name: entries(name) - before[name] for name in BY_PLACE}
+    assert [
+        entry
+        for entry in set().union(*kept.values())
+        if not ("'north'" in entry or "'south'" in entry or "/north" in entry or "/south" in entry)
+    ] == []
+    assert sum(map(bool, kept.values())) > 7

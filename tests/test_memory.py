@@ -1,0 +1,94 @@
+"""Nothing that a process keeps between calls is kept without saying for whom and where."""
+
+from __future__ import annotations
+
+from tests.children import finished
+
+#: Each entry names the place that its rows are in, or the tenant of the caller.
+BY_PLACE = {
+    "audit.records.records.writer._waiting",
+    "auth.authenticate.cache._values",
+    "auth.throttles.calls._windows",
+    "auth.throttles.completions._windows",
+    "auth.throttles.dry_runs._windows",
+    "auth.throttles.failed_calls._windows",
+    "auth.throttles.refusals._windows",
+    "auth.throttles.tool_calls._windows",
+    "exposure.decisions._decisions._kept",
+    "exposure.generation.generations._readings",
+    "exposure.prompts.stored.stored_prompts._kept._kept",
+    "exposure.registry.registry.in_force._kept",
+    "stores.last_used.uses._waiting",
+    "subscriptions.outbox.outbox._waiting._gone",
+    "subscriptions.outbox.outbox._waiting._later",
+    "subscriptions.outbox.outbox._waiting._ready",
+}
+KEPT = {
+    "a place": BY_PLACE,
+    "all that the value is made of, rights included": {
+        "exposure.query.access._access._values",
+        "exposure.query.paths_by_rule._extended._values",
+        "exposure.tools.actions.fitting_definition",
+        "principal.satisfies",
+        "subscriptions.topics._affected_topics._kept",
+        "transports.http.endpoint.is_own_host",
+        "transports.streams.event_stream.changed",
+    },
+    "code, settings and files": {
+        "auth.authenticators._authenticators._kept",
+        "auth.resource._routed",
+        "conf.get_config",
+        "exposure.admin_bridge.dry_runs.install",
+        "exposure.admin_bridge.requests.change_path",
+        "exposure.decisions._declared._kept",
+        "exposure.fields.bounds_of",
+        "exposure.fields.kind_of_class",
+        "exposure.fields.logged",
+        "exposure.paths._declarations",
+        "exposure.permissions.is_plain_class",
+        "exposure.query.guard.as_table",
+        "exposure.query.guard.guarded_compiler",
+        "exposure.registry.registry.code_prompts",
+        "exposure.registry.registry.prompt_files._read._kept",
+        "exposure.registry.registry.resources",
+        "exposure.resources.models.FILES.encodings",
+        "exposure.tools.actions._action_names._kept",
+        "exposure.tools.actions.arguments_of",
+        "exposure.tools.records.page_definition",
+        "protocol.headers.allows",
+        "subscriptions.receivers._watched._kept",
+        "transports.calls.lanes.lanes._lanes",
+        "transports.http.endpoint.endpoint_template",
+        "transports.http.middleware.loaded._chains",
+        "transports.http.middleware.with_endpoint",
+    },
+    "one thread, loop, call or stream": {
+        "connections._last_use",
+        "exposure.admin_bridge.dry_runs.current",
+        "oauth.validators.consent_page",
+        "stores.transactions.turns._mine",
+        "transports.calls.running.async_calls",
+        "transports.http.http_sse._streams",
+        "transports.http.middleware.served",
+        "transports.streams.hub.hubs",
+    },
+    "an address, or a credential, and says nothing but whose share of the threads it takes": {
+        "auth.authenticate.last_users._values",
+        "auth.throttles.failures._windows",
+        "auth.throttles.registrations._windows",
+    },
+    "nothing: it stays empty": {
+        "exposure.decisions.NOTHING_DECIDED.models",
+        "exposure.decisions.NOTHING_DECIDED.prompts",
+        "exposure.decisions.NOTHING_DECIDED.tools",
+        "protocol.negotiation.NO_HEADERS._values",
+        "transports.serving.NO_INPUT.answers",
+    },
+}
+
+
+def test_whatever_outlives_a_call_is_listed_with_what_it_is_kept_by():
+    printed = finished("-m", "tests.memory")
+
+    assert printed.returncode == 0, printed.stderr
+    assert set(printed.stdout.split()) == set().union(*KEPT.values())
