@@ -87,16 +87,16 @@ OAUTH_OF_DRF = "oauth2_provider.contrib.rest_framework.OAuth2Authentication"
         ({"THROTTLES": ["tests.nothing.There"]}, "E010", "There' cannot be imported"),
         ({"THROTTLES": ["nonsense"]}, "E010", "'nonsense' cannot be imported"),
         ({"THROTTLES": [f"{PLAIN}.NoThrottle"]}, "E010", "NoThrottle' is no throttle"),
-        ({"THROTTLES": [f"{PLAIN}.OnlyReading"]}, "", ""),
-        ({"TOOL_TIMEOUT": 1}, "", ""),
-        ({"QUERY_THREADS": 2}, "", ""),
-        ({"QUERY_THREADS": None}, "", ""),
-        ({"RUN_MIDDLEWARE": []}, "", ""),
-        ({"RUN_MIDDLEWARE": "none"}, "", ""),
-        ({"ADMIN_SITES": ()}, "", ""),
-        ({"STAFF_MAY_OPEN": ["shop", "auth.User"]}, "", ""),
-        ({"PUBLIC_URL": "http://127.0.0.1:8000"}, "", ""),
-        ({"PUBLIC_URL": "https://[::1]:8443"}, "", ""),
+        *(
+            ({name: value}, "", "")
+            for name, value in (
+                *(("THROTTLES", [f"{PLAIN}.OnlyReading"]), ("TOOL_TIMEOUT", 1)),
+                *(("QUERY_THREADS", 2), ("QUERY_THREADS", None), ("ADMIN_SITES", ())),
+                *(("RUN_MIDDLEWARE", []), ("RUN_MIDDLEWARE", "none")),
+                ("STAFF_MAY_OPEN", ["shop", "auth.User"]),
+                *(("PUBLIC_URL", url) for url in ("http://127.0.0.1:8000", "https://[::1]:8443")),
+            )
+        ),
         *(
             ({"PUBLIC_URL": url}, "E004", url)
             for url in (
@@ -108,22 +108,22 @@ OAUTH_OF_DRF = "oauth2_provider.contrib.rest_framework.OAuth2Authentication"
         ({"PUBLIC_URL": "https://shop.example.com/", "DEBUG": True}, "E004", ""),
         ({"AUTHENTICATORS": []}, "E001", f'"AUTHENTICATORS": ["{TOKENS}"]'),
         ({"NAMES": "x"}, "E003", "Write 'NAME'."),
-        ({"XQZ": 1}, "E003", "The keys are: ADMIN_SITES"),
-        ({5: 1}, "E003", "The keys are: ADMIN_SITES"),
+        *(({key: 1}, "E003", "The keys are: ADMIN_SITES") for key in ("XQZ", 5)),
         ({"NAME": 3}, "E003", "a string"),
-        ({"MAX_BODY": "4 MB"}, "E003", "a positive whole number"),
-        ({"MAX_BODY": 0}, "E003", "a positive whole number"),
-        ({"MAX_BODY": True}, "E003", "a positive whole number"),
-        ({"MAX_BODY": 1.5}, "E003", "a positive whole number"),
+        *(
+            ({"MAX_BODY": size}, "E003", "a positive whole number")
+            for size in ("4 MB", 0, True, 1.5)
+        ),
         ({"TOOL_TIMEOUT": "1"}, "E003", "a positive number"),
         ({"READ_ONLY": 1}, "E003", "True or False"),
-        ({"ADMIN_SITES": "admin"}, "E003", "a list of strings"),
-        ({"ADMIN_SITES": [1]}, "E003", "a list of strings"),
+        *(({"ADMIN_SITES": names}, "E003", "a list of strings") for names in ("admin", [1])),
         ({"AUTHENTICATORS": "mcp_django.auth.Anonymous"}, "E003", "a list"),
         ({"RUN_MIDDLEWARE": 1}, "E003", "a string or a list"),
-        ({"STAFF_MAY_OPEN": "shop"}, "E003", "a list of apps and models"),
         ({"KEEP_CHANGES": None}, "E003", "a list of apps and models"),
-        ({"STAFF_MAY_OPEN": ["shop.ordr"]}, "E003", "a list of apps and models"),
+        *(
+            ({"STAFF_MAY_OPEN": names}, "E003", "a list of apps and models")
+            for names in ("shop", ["shop.ordr"])
+        ),
         ({"QUERY_THREADS": 0}, "E003", "None or a positive number"),
     ],
 )
@@ -254,10 +254,10 @@ def test_an_application_without_the_app_says_what_is_missing(settings):
     [
         ("auth.veiw_user", "auth.view_user"),
         ("shop.view_ordr", "shop.view_order"),
-        ("auth.view_user", ""),
-        ("auth.audit_user", ""),
-        ("elsewhere.close_books", ""),
-        (lambda request: True, ""),
+        *(
+            (name, "")
+            for name in ("auth.view_user", "auth.audit_user", "elsewhere.close_books", bool)
+        ),
     ],
 )
 def test_a_permission_that_no_model_has_is_told_with_the_one_that_was_meant(
@@ -283,11 +283,14 @@ def shout_of(group):
         ("natural_key", ""),
         (shout_of, ""),
         ("shout", "'shout' is neither an attribute of the ModelAdmin or the model, nor an"),
-        ("name", "'name' is a field; list it in fields."),
-        ("permissions", "'permissions' is a field; list it in fields."),
-        ("permissions__codename", "'permissions__codename' is a field; list it in fields."),
-        ("delete", "'delete' is Django's own and no column."),
-        ("action_checkbox", "'action_checkbox' is Django's own and no column."),
+        *(
+            (name, f"{name!r} is a field; list it in fields.")
+            for name in ("name", "permissions", "permissions__codename")
+        ),
+        *(
+            (name, f"{name!r} is Django's own and no column.")
+            for name in ("delete", "action_checkbox")
+        ),
         ("__str__", ""),
         ("no name", "'no name' has no name that a call could use."),
         (lambda group: 1, "'<lambda>' has no name that a call could use."),
@@ -417,11 +420,8 @@ def test_tokens_whose_issuer_clients_do_not_find_are_warned_of(settings, changes
     issuer = "https://login.example.com"
     found = JWTBearer(issuer, jwks_url=f"{issuer}/keys", user=len, audience="shop")
     settings.DEBUG, settings.ROOT_URLCONF = True, urls
-    settings.MCP_DJANGO = {
-        "PUBLIC_URL": "https://shop.example.com",
-        "AUTHENTICATORS": [found],
-        **changes,
-    }
+    usual = {"PUBLIC_URL": "https://shop.example.com", "AUTHENTICATORS": [found]}
+    settings.MCP_DJANGO = {**usual, **changes}
 
     about_tokens = [one for one in ours() if one.id in {"mcp_django.W011", "mcp_django.E001"}]
 

@@ -4,6 +4,7 @@ import json
 import re
 import socket
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 
 import pytest
@@ -180,15 +181,16 @@ def test_a_fault_is_short_whatever_the_value(value):
         assert len(fault) < 1100
 
 
-def test_numbers_and_nesting_without_an_end_are_refused():
-    deep: list = []
-    for _level in range(350):
-        deep = [deep]
-
+def test_numbers_and_nesting_without_an_end_are_refused_and_a_mistake_in_much_is_named():
     schema = made({"items": {"$ref": "#"}})
-
+    deep: list = reduce(lambda inner, _: [inner], range(350), [])
     for value in (10**4000, float("inf"), deep):
         assert schema.fault(value) == "Too deeply nested, or a number out of range"
+
+    large = made({"additionalProperties": {"type": "integer"}})
+    values = {f"a{i}": i for i in range(20_000)}
+    assert large.fault(values) is None
+    assert large.fault({**values, "a7": "x"}).startswith("Argument a7")
 
 
 #: A tree has an operator at each node, and its branches are of the same kind.
@@ -230,14 +232,6 @@ def test_a_schema_that_refers_to_itself_from_several_alternatives_works():
     for depth in (8, 30):
         assert "too much to say what" in schema.fault({"root": tree(depth, "not")})
     assert example_of(schema) == '{"root":{"op":"and"}}'
-
-
-def test_a_mistake_in_a_large_object_is_named():
-    schema = made({"additionalProperties": {"type": "integer"}})
-    values = {f"a{i}": i for i in range(20_000)}
-
-    assert schema.fault(values) is None
-    assert schema.fault({**values, "a7": "x"}).startswith("Argument a7")
 
 
 SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text()
@@ -316,6 +310,7 @@ def test_the_schema_is_told_with_one_type_at_a_time_and_read_as_the_site_wrote_i
 FOUND = [{"sku": "x", "amount": 2}]
 DEEP = {"properties": {"a": {"items": {"properties": {"b": {"type": "integer"}}}}}}
 EITHER = {"anyOf": [{"required": ["phone"]}, {"required": ["mail"]}]}
+ONLY_A = {"properties": {"a": {}}, "additionalProperties": False}
 
 
 @pytest.mark.parametrize(
@@ -324,15 +319,9 @@ EITHER = {"anyOf": [{"required": ["phone"]}, {"required": ["mail"]}]}
         (SHIP, {"lines": FOUND}, 'Arguments: "number" is a required property.'),
         (SHIP, {"number": "A-1", "lines": []}, "Argument lines: The value has less than 1 item."),
         (SHIP, {"number": "B-1", "lines": FOUND}, "Argument number: The value"),
-        (
-            SHIP,
-            {"number": "A-1", "lines": [{"sku": "x", "amount": 1}]},
-            "Argument lines[0].amount:",
-        ),
-        (
-            SHIP,
-            {"number": "A-1", "lines": [{"sku": "x"}]},
-            'Argument lines[0]: "amount" is a required',
+        *(
+            (SHIP, {"number": "A-1", "lines": [{"sku": "x", **more}]}, f"Argument lines[0]{said}")
+            for more, said in (({"amount": 1}, ".amount:"), ({}, ': "amount" is a required'))
         ),
         (
             DEEP,
@@ -340,11 +329,7 @@ EITHER = {"anyOf": [{"required": ["phone"]}, {"required": ["mail"]}]}
             "Argument a[1].b: The value is not of type \"integer\": 'x'",
         ),
         (EITHER, {}, '("phone" is a required property; or "mail" is a required property)'),
-        (
-            {"properties": {"a": {}}, "additionalProperties": False},
-            {"é\n": 1},
-            "('\\xe9 ' was unexpected)",
-        ),
+        (ONLY_A, {"é\n": 1}, "('\\xe9 ' was unexpected)"),
         ({"properties": {"a": {"enum": ["x"]}}}, {"a": True}, ": true"),
         ({"properties": {"a": {"pattern": "^(?=(a+)+b)a"}}}, {"a": "a" * 500}, "match"),
     ],
@@ -434,14 +419,10 @@ NO_OBJECT = 'needs "type": "object"'
 @pytest.mark.parametrize(
     ("function", "schema", "message"),
     [
-        (takes_nothing, OBJECT, "exactly one parameter"),
-        (takes_two, OBJECT, "exactly one parameter"),
+        *((function, OBJECT, "exactly one parameter") for function in (takes_nothing, takes_two)),
         (takes_text, OBJECT, r"Annotate it so: a: dict\[str, Any\]"),
-        (takes_anything, OBJECT, "Annotate it so"),
-        (takes_list, OBJECT, "Annotate it so"),
-        (ship, {}, NO_OBJECT),
-        (ship, {"type": "array"}, NO_OBJECT),
-        (ship, {"type": ["object"]}, NO_OBJECT),
+        *((function, OBJECT, "Annotate it so") for function in (takes_anything, takes_list)),
+        *((ship, schema, NO_OBJECT) for schema in ({}, {"type": "array"}, {"type": ["object"]})),
         (ship, {"$ref": "#/$defs/a", "$defs": {"a": OBJECT}}, NO_OBJECT),
         (ship, {"type": "objekt"}, "The input_schema of the tool 'ship' is not valid"),
     ],
@@ -491,14 +472,8 @@ def test_a_result_that_fits_its_schema_is_structured(schema, value, data):
 @pytest.mark.parametrize(
     "value",
     [
-        {},
-        {"total": 1},
-        {"total": "1", "when": "soon"},
-        None,
-        "text",
-        [],
-        mcp.ToolResult(structured={"total": 1}),
-        mcp.ToolResult(),
+        *({}, {"total": 1}, {"total": "1", "when": "soon"}, None, "text", []),
+        *(mcp.ToolResult(structured={"total": 1}), mcp.ToolResult()),
     ],
 )
 def test_a_result_that_does_not_is_a_mistake_of_the_function(value):

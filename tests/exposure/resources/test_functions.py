@@ -133,10 +133,8 @@ def test_a_resource_with_variables_is_a_template(staff, revision, add):
 
     assert one["mimeType"] == "application/json"
     assert "shop://reports/{year}" not in listed(client)
-    assert msgspec.json.decode(text(client, "shop://reports/2026")) == {
-        "year": 2026,
-        "user": "staff",
-    }
+    answer = msgspec.json.decode(text(client, "shop://reports/2026"))
+    assert answer == {"year": 2026, "user": "staff"}
 
 
 # Rights
@@ -232,20 +230,16 @@ def test_a_variable_never_leaves_its_place(client, add, template, rest):
 
 
 @pytest.mark.parametrize(
-    ("uri", "value"),
+    ("rest", "value"),
     [
-        ("shop://pages/a/b.md", "a/b.md"),
-        ("shop://pages/a%2Fb", "a/b"),
-        ("shop://pages/..a/b..", "..a/b.."),
-        ("shop://pages/caf%C3%A9/1%25", "café/1%"),
-        ("shop://pages/a%252e", "a%2e"),
-        ("shop://pages/what%3F", "what?"),
+        *(("a/b.md", "a/b.md"), ("a%2Fb", "a/b"), ("..a/b..", "..a/b..")),
+        *(("caf%C3%A9/1%25", "café/1%"), ("a%252e", "a%2e"), ("what%3F", "what?")),
     ],
 )
-def test_a_variable_with_slashes_is_decoded_once(client, add, uri, value):
+def test_a_variable_with_slashes_is_decoded_once(client, add, rest, value):
     add("shop://pages/{+path}", path)
 
-    assert text(client, uri) == value
+    assert text(client, f"shop://pages/{rest}") == value
 
 
 @pytest.mark.parametrize(
@@ -392,21 +386,18 @@ def test_a_function_refuses_in_words_that_reach_the_client(client, add, is_async
     assert client.call_tool("read_resource", uri="shop://answer").is_error
 
 
-def test_instances_are_never_shown(client, add, caplog):
-    add("shop://answer", lambda: {"orders": Order(number="secret")})
-
-    found = failure(client, "shop://answer")
-
-    assert (found.code, found.message) == (-32603, "Internal error")
-    assert "JSON cannot say" in caplog.text
-
-
 @pytest.mark.parametrize("value", ["é" * 201, b"x" * 301])
-def test_an_answer_that_is_too_long_is_refused_in_words(client, add, settings, value):
+def test_an_answer_that_is_too_long_is_refused_in_words_and_instances_are_never_shown(
+    client, add, settings, caplog, value
+):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_RESPONSE": 400}
     add("shop://answer", lambda: value)
+    add("shop://orders", lambda: {"orders": Order(number="secret")})
 
     assert "longer than 400 bytes" in failure(client, "shop://answer").message
+    found = failure(client, "shop://orders")
+    assert (found.code, found.message) == (-32603, "Internal error")
+    assert "JSON cannot say" in caplog.text
 
 
 # Completion
@@ -420,19 +411,12 @@ def test_variables_are_completed_from_what_the_site_offers(client, add):
     def monthly(year: int, month: str, kind: str) -> str:
         return ""
 
-    add(
-        "shop://{year}/{month}/{kind}",
-        monthly,
-        completions={"year": ["2025", "2026"], "month": months},
-    )
     template = "shop://{year}/{month}/{kind}"
+    add(template, monthly, completions={"year": ["2025", "2026"], "month": months})
 
     assert client.complete(template, "year", "6") == ["2026"]
-    assert client.complete(template, "month", "2026-1", year="2026") == [
-        "2026-10",
-        "2026-11",
-        "2026-12",
-    ]
+    last = client.complete(template, "month", "2026-1", year="2026")
+    assert last == ["2026-10", "2026-11", "2026-12"]
     assert client.complete(template, "kind") == []
     # It needs a year, and says so with an exception.
     assert client.complete(template, "month") == []
@@ -486,6 +470,9 @@ def parts():
     yield "x"
 
 
+STRANGE = "characters that no URI has"
+
+
 @pytest.mark.parametrize(
     ("uri", "function", "sentence"),
     [
@@ -494,20 +481,14 @@ def parts():
         ("django://site", none, "belongs to the models"),
         ("file:///etc/passwd", none, "the client itself can open"),
         ("https://example.com/x", none, "fetch from the web"),
-        ("reports", none, "no URI"),
-        ("Shop://x", none, "no URI"),
-        (7, none, "no URI"),
-        ("shop://" + "x" * 5000, none, "no URI"),
+        *((uri, none, "no URI") for uri in ("reports", "Shop://x", 7, "shop://" + "x" * 5000)),
         ("{year}://x", plain, "no URI"),
-        ("shop://x#y", none, "characters that no URI has"),
-        ("shop://%zz", none, "characters that no URI has"),
-        ("shop://é", none, "characters that no URI has"),
-        ("shop://{year", none, "characters that no URI has"),
-        ("shop://{/year}", plain, "characters that no URI has"),
-        ("shop://{year:4}", plain, "characters that no URI has"),
-        ("shop://{?year}", plain, "by itself"),
-        ("shop://{year,month}", plain, "by itself"),
-        ("shop://{year*}", plain, "by itself"),
+        *((f"shop://{text}", none, STRANGE) for text in ("x#y", "%zz", "é", "{year")),
+        *((f"shop://{text}", plain, STRANGE) for text in ("{/year}", "{year:4}")),
+        *(
+            (f"shop://{text}", plain, "by itself")
+            for text in ("{?year}", "{year,month}", "{year*}")
+        ),
         ("shop://{year}/{year}", plain, "twice"),
         ("shop://{year}{month}", plain, "nothing stands between"),
         ("shop://{+path}/{year}", plain, "can only be the last"),
@@ -541,8 +522,7 @@ def test_an_argument_that_no_text_can_be_read_as_is_refused_at_start(annotation)
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"size": -1}, "number of bytes"),
-        ({"size": True}, "number of bytes"),
+        *(({"size": size}, "number of bytes") for size in (-1, True)),
         ({"annotations": mcp.Annotations(audience=["everybody"])}, "everybody"),
         ({"annotations": mcp.Annotations(audience="user")}, "audience"),
         ({"annotations": mcp.Annotations(priority=1.5)}, "from 0 to 1"),
