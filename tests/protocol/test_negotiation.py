@@ -15,10 +15,8 @@ from mcp_django.protocol.headers import Headers
 from mcp_django.protocol.jsonrpc import Batch, Notification, Request, Response
 from mcp_django.protocol.negotiation import (
     LOG_LEVELS,
-    Evidence,
     Route,
     check_without_answer,
-    evidence_of,
     meta_of,
     negotiate,
     open_envelope,
@@ -57,24 +55,6 @@ def refusal(headers, request):
 
 
 # Evidence and routes
-
-
-@requirement("envelope:header-whitespace")
-@pytest.mark.parametrize(
-    ("value", "evidence"),
-    [
-        (None, Evidence.ABSENT),
-        *((one.value, Evidence.LEGACY) for one in list(Revision)[:4]),
-        (MODERN, Evidence.MODERN),
-        (f" {MODERN}\t", Evidence.MODERN),
-        ("", Evidence.UNKNOWN),
-        (UNKNOWN, Evidence.UNKNOWN),
-        (f"{MODERN},{MODERN}", Evidence.UNKNOWN),
-        ("draft", Evidence.UNKNOWN),
-    ],
-)
-def test_the_header_is_evidence_of_an_era(value, evidence):
-    assert evidence_of(headers(mcp_protocol_version=value)) is evidence
 
 
 VERSIONS = (None, LEGACY, MODERN, UNKNOWN)
@@ -182,20 +162,6 @@ def test_what_a_client_need_not_say_and_what_it_says_besides_changes_nothing(cha
     assert (opened.revision, opened.client) == (Revision.V2026_07_28, {})
 
 
-@requirement("http:revision-assumed")
-@pytest.mark.parametrize(
-    ("version", "revision"),
-    [
-        (None, Revision.V2025_03_26),
-        *((revision.value, revision) for revision in list(Revision)[:4]),
-    ],
-)
-def test_a_legacy_request_has_the_revision_of_its_header(version, revision):
-    found = open_envelope(headers(mcp_protocol_version=version), request())
-
-    assert (found.revision, found.client, found.capabilities) == (revision, {}, {})
-
-
 @requirement("envelope:body-decides")
 @pytest.mark.parametrize("version", [None, LEGACY, "2024-11-05", MODERN])
 @pytest.mark.parametrize("client", [{"name": "c", "version": "1"}, 1])
@@ -213,7 +179,7 @@ def test_initialize_without_an_envelope_is_a_handshake_whatever_revision_the_hea
 
 # The ladder. In which order its rungs stand: tests/transports/http/test_endpoint.py.
 
-TWICE = (("mcp-name", "x"), ("Mcp-Name", "x"))
+TWICE, OLD = (("mcp-name", "x"), ("Mcp-Name", "x")), envelope(protocolVersion=LEGACY)
 RUNGS = [
     (headers(*TWICE, mcp_protocol_version=MODERN), LIST, META, -32020, "more than once"),
     *(
@@ -238,13 +204,7 @@ RUNGS = [
             ("tasks/get", "taskId"),
         )
     ),
-    (
-        modern_headers(mcp_protocol_version=LEGACY),
-        LIST,
-        envelope(protocolVersion=LEGACY),
-        -32022,
-        "not supported",
-    ),
+    (modern_headers(mcp_protocol_version=LEGACY), LIST, OLD, -32022, "not supported"),
     (modern_headers("ping"), ("ping", {}), META, -32601, "not found"),
 ]
 
@@ -326,15 +286,11 @@ BATCH = Batch((request("tools/list"), NOTIFICATION))
 @pytest.mark.parametrize(
     ("version", "message", "code"),
     [
-        (LEGACY, NOTIFICATION, None),
+        *((LEGACY, message, None) for message in (NOTIFICATION, RESPONSE)),
         (UNKNOWN, NOTIFICATION, -32022),
-        (LEGACY, RESPONSE, None),
         (MODERN, RESPONSE, -32600),
-        (None, BATCH, None),
-        ("2024-11-05", BATCH, -32600),
-        ("2025-03-26", BATCH, None),
-        ("2025-06-18", BATCH, -32600),
-        (MODERN, BATCH, -32600),
+        *((version, BATCH, None) for version in (None, "2025-03-26")),
+        *((version, BATCH, -32600) for version in ("2024-11-05", "2025-06-18", MODERN)),
         ("2025-03-26", MODERN_BATCH, -32600),
     ],
 )
@@ -364,12 +320,10 @@ def params(**members):
     [
         *((revision.value, revision) for revision in list(Revision)[:4]),
         # The modern era has no handshake.
-        ("2026-07-28", Revision.V2025_11_25),
-        ("1.0.0", Revision.V2025_11_25),
-        ("2099-01-01", Revision.V2025_11_25),
-        ("", Revision.V2025_11_25),
-        ("2025-06-18 ", Revision.V2025_11_25),
-        ("\x00", Revision.V2025_11_25),
+        *(
+            (version, Revision.V2025_11_25)
+            for version in ("2026-07-28", "1.0.0", "2099-01-01", "", "2025-06-18 ", "\x00")
+        ),
     ],
 )
 def test_the_requested_revision_is_agreed_on_or_else_the_newest_with_a_handshake(

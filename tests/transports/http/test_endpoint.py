@@ -155,7 +155,7 @@ POSTS = {
         *(
             (f"{method} {version}", old(version), call(method))
             for method in ("tools/list", "server/discover", "initialize")
-            for version in ("", UNKNOWN)
+            for version in ("", UNKNOWN, "draft", f"{MODERN},{MODERN}")
         ),
     ],
     # 15: method
@@ -278,16 +278,20 @@ def test_what_needs_no_answer_is_kept_for_the_session(body):
 # What is understood
 
 
-@requirement("http:accept-absent", "envelope:header-whitespace")
+@requirement("http:accept-absent", "http:revision-assumed", "envelope:header-whitespace")
 @pytest.mark.parametrize(
     ("headers", "body", "revision"),
     [
-        (modern(accept=None), with_meta(), MODERN),
-        (modern(accept="*/*"), with_meta(), MODERN),
-        (modern(content_type="Application/JSON; charset=utf-8"), with_meta(), MODERN),
-        (modern(content_encoding="identity"), with_meta(), MODERN),
-        (modern(mcp_session_id="x", last_event_id="1"), with_meta(), MODERN),
-        (modern("  tools/list "), with_meta(), MODERN),
+        *(
+            (modern(**changed), with_meta(), MODERN)
+            for changed in (
+                *({"accept": kinds} for kinds in (None, "*/*")),
+                {"content_type": "Application/JSON; charset=utf-8"},
+                {"content_encoding": "identity"},
+                {"mcp_session_id": "x", "last_event_id": "1"},
+                *({"method": "  tools/list "}, {"mcp_protocol_version": f" {MODERN}\t"}),
+            )
+        ),
         (modern("tools/call", mcp_name="=?base64?YQ==?="), FIRST, MODERN),
         ({}, call("nothing"), "2025-03-26"),
         *((old(version), call(), version) for version in LEGACY_VERSIONS),
@@ -304,25 +308,22 @@ def test_a_whole_request_is_one_call_of_its_revision(headers, body, revision):
     (made,) = exchange.requests
     assert made.request.method == body["method"]
     assert made.envelope.revision.value == exchange.revision.value == revision
-
-
-def test_accept_may_stand_in_two_lines():
-    split = sent({"accept": "application/json"}, ("Accept", "text/event-stream"))
-
-    assert understand("POST", split, encoded(call())).refusal is None
+    assert (made.envelope.client, made.envelope.capabilities) == ({}, {})
 
 
 # Batches
 
 
 @requirement("batch:no-handshake")
-def test_a_handshake_in_a_batch_is_refused_alone():
+def test_a_handshake_in_a_batch_is_refused_alone_and_accept_may_stand_in_two_lines():
     exchange = understand("POST", sent({}), encoded([call("initialize")]))
 
     [error] = exchange.calls
     assert isinstance(error, ProtocolError)
     assert (error.code, error.request_id) == (-32600, 1)
     assert exchange.requests == ()
+    split = sent({"accept": "application/json"}, ("Accept", "text/event-stream"))
+    assert understand("POST", split, encoded(call())).refusal is None
 
 
 def test_the_longest_batch_and_the_deepest_body_are_settings(settings):
