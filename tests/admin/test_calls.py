@@ -106,6 +106,11 @@ def test_with_the_permission_there_are_those_of_everybody(browser, make_user):
     assert "shop.order" in pages[0]
     assert "not kept" in pages[1]
     assert "The query cannot run" in pages[1]
+    # The records of a deleted user stay.
+    record.user.delete()
+    record.refresh_from_db()
+    assert record.user is None
+    assert record.principal in browser.get(detail(record)).content.decode()
 
 
 @pytest.mark.parametrize("superuser", [False, True])
@@ -126,18 +131,6 @@ def test_nobody_adds_changes_or_deletes_one(browser, auditor, superuser):
 
     assert {answer.status_code for answer in answers[:-1]} == {403}
     assert [one.method for one in CallRecord.objects.all()] == ["tools/call"]
-
-
-def test_a_deleted_users_records_stay(browser, make_user):
-    bob = make_user("bob")
-    record = called(bob)
-    bob.delete()
-
-    page = browser.get(detail(record)).content.decode()
-
-    record.refresh_from_db()
-    assert record.user is None
-    assert record.principal in page
 
 
 # The list
@@ -211,29 +204,23 @@ def test_selected_calls_are_exported_and_no_cell_is_a_formula(browser, auditor):
     assert cells["reason"] == "a, b"
 
 
-def test_the_user_filter_offers_names_and_takes_keys(browser, auditor, make_user):
+def test_filters_offer_what_the_newest_records_have_and_users_by_name(
+    browser, auditor, make_user, monkeypatch
+):
     bob = make_user("bob")
-    called(auditor)
-    called(bob, target="bobs")
-
-    page = browser.get(LIST, {"user": bob.pk})
-
-    assert targets(page) == ["bobs"]
-    [offered] = [one for one in page.context["cl"].filter_specs if one.title == "user"]
-    assert set(offered.lookup_choices) == {(str(auditor.pk), "auditor"), (str(bob.pk), "bob")}
-
-
-def test_filters_offer_what_the_newest_records_have(browser, auditor, monkeypatch):
     monkeypatch.setattr(calls, "LOOKED_AT", 3)
     monkeypatch.setattr(calls, "MOST_VALUES", 2)
     called(auditor, client="Old 1", at=timezone.now() - timedelta(days=1))
-    for client in ("New 1", "", "New 2"):
-        called(auditor, client=client)
+    for user, client in ((bob, "New 1"), (auditor, ""), (bob, "New 2")):
+        called(user, client=client, target=f"of {user.get_username()}")
 
-    specs = browser.get(LIST).context["cl"].filter_specs
+    specs = {one.title: one for one in browser.get(LIST).context["cl"].filter_specs}
 
-    [offered] = [one.lookup_choices for one in specs if one.title == "client"]
+    offered = specs["client"].lookup_choices
     assert sorted(value for value, _ in offered) == ["New 1", "New 2"]
+    names = {(str(auditor.pk), "auditor"), (str(bob.pk), "bob")}
+    assert set(specs["user"].lookup_choices) == names
+    assert targets(browser.get(LIST, {"user": bob.pk})) == ["of bob"] * 2
 
 
 def test_columns_cannot_be_sorted_by_and_pages_end_where_counting_does(
