@@ -191,6 +191,9 @@ REST = """What was sold.
     """
 
 
+FIRST = {"since": "The first day, inclusive."}
+
+
 @pytest.mark.parametrize(
     ("docstring", "text", "parameters"),
     [
@@ -198,20 +201,12 @@ REST = """What was sold.
             GOOGLE,
             "What was sold between two days.\n\nRefunds are left out.\n\n"
             "Returns: One line per day.",
-            {
-                "since": "The first day, inclusive.",
-                "until": "The last day. Note: inclusive, too.",
-                "country": "ISO code.",
-            },
+            {**FIRST, "until": "The last day. Note: inclusive, too.", "country": "ISO code."},
         ),
         (
             REST,
             "What was sold.\n\nRefunds are left out.",
-            {
-                "since": "The first day, inclusive.",
-                "until": "The last day.",
-                "country": "ISO code",
-            },
+            {**FIRST, "until": "The last day.", "country": "ISO code"},
         ),
         ("", "", {}),
         ("Sum.\n:param: nothing", "Sum.", {}),
@@ -232,6 +227,8 @@ def test_any_text_is_read(text):
 
 # Schemas in words that every client reads
 
+NAMED = {"title": "A", "default": None}
+
 
 @pytest.mark.parametrize(
     ("written", "told"),
@@ -241,12 +238,8 @@ def test_any_text_is_read(text):
         ({"enum": ["a", "b"]}, {"type": "string", "enum": ["a", "b"]}),
         ({"enum": ["a", None]}, {"enum": ["a", None]}),
         (
-            {"title": "A", "type": ["string", "null"], "maxLength": 3, "default": None},
-            {
-                "title": "A",
-                "anyOf": [{"type": "string", "maxLength": 3}, {"type": "null"}],
-                "default": None,
-            },
+            {**NAMED, "type": ["string", "null"], "maxLength": 3},
+            {**NAMED, "anyOf": [{"type": "string", "maxLength": 3}, {"type": "null"}]},
         ),
     ],
 )
@@ -257,12 +250,10 @@ def test_clients_are_told_one_type_at_a_time_and_the_items_of_arrays(written, to
 
 
 def test_a_schema_that_points_into_itself_is_told_as_it_is():
+    numbers = {"type": ["array", "null"], "items": {"type": "integer"}}
     schema = {
         "type": "object",
-        "properties": {
-            "a": {"type": ["array", "null"], "items": {"type": "integer"}},
-            "b": {"$ref": "#/properties/a/items"},
-        },
+        "properties": {"a": numbers, "b": {"$ref": "#/properties/a/items"}},
     }
 
     assert for_clients(schema) == schema

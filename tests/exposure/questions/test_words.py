@@ -46,27 +46,20 @@ def test_a_question_names_the_title_and_the_records(title, labels, count, asked)
 @pytest.mark.parametrize(
     ("value", "line"),
     [
-        ("x", "A name: x"),
-        (5, "A name: 5"),
-        (True, "A name: Yes"),
-        (None, "A name: None"),
-        ("", "A name: None"),
-        ({}, "A name:\n    None"),
+        *((value, f"A name: {value}") for value in ("x", 5, None)),
+        *((True, "A name: Yes"), ("", "A name: None"), ({}, "A name:\n    None")),
         (["a", 1], "A name: a, 1"),
         ({"b": {"c": 1}}, "A name:\n    B:\n        C: 1"),
         ([{"b": 1}, {"b": 2}], "A name:\n    1:\n        B: 1\n    2:\n        B: 2"),
         ("x\n\nRefund: No", "A name:\n    x\n    \n    Refund: No"),
-        ("x\r\nRefund: No", "A name:\n    x\n    Refund: No"),
-        ("x\u2028Refund: No", "A name:\n    x\n    Refund: No"),
+        *((f"x{end}Refund: No", "A name:\n    x\n    Refund: No") for end in ("\r\n", "\u2028")),
         ("x" * 600, f"A name: {'x' * 500}… (cut here)"),
     ],
     ids=repr,
 )
 def test_a_value_is_said_without_json(value, line):
     assert value_lines({"a_name": value}) == line
-
-
-def test_a_name_is_no_line_of_its_own_and_very_many_lines_are_cut():
+    # A name is no line of its own, and very many lines are cut.
     assert value_lines({"a\nRefund: No\nb": 1}) == "A refund: no b: 1"
     assert len(value_lines({str(at): "x" * 400 for at in range(1000)})) < 3100
 
@@ -104,10 +97,12 @@ def test_a_choice_of_a_plain_page_is_said_by_its_title():
 
 
 @pytest.mark.django_db
-def test_numbers_of_records_are_said_by_the_names_of_models():
-    assert counted_names({"workshop.part": 1, "workshop.tag": 2, "workshop.job": 0}) == (
-        "1 part and 2 tags"
-    )
+def test_numbers_of_records_and_what_may_not_be_deleted_are_said_by_the_names_of_models():
+    numbers = counted_names({"workshop.part": 1, "workshop.tag": 2, "workshop.job": 0})
+    words = deletion_words({"permission_lacking_for": ["workshop.part"]}, Thing, 1)
+
+    assert numbers == "1 part and 2 tags"
+    assert words == "You may not delete records of workshop.part."
 
 
 # In calls
@@ -199,9 +194,3 @@ def test_a_value_that_finds_no_record_is_said_as_it_was_sent(boss):
     field = forms.ModelChoiceField(Tag.objects.all())
 
     assert related_words(rights_of(boss), field, "nothing") == said("nothing")
-
-
-def test_a_deletion_that_is_not_allowed_names_the_models():
-    words = deletion_words({"permission_lacking_for": ["workshop.part"]}, Thing, 1)
-
-    assert words == "You may not delete records of workshop.part."

@@ -99,24 +99,21 @@ def tools(add_tool, ran):
     add_tool(ship_later, read_only=False, asks=True, idempotent=True)
 
 
-def test_a_confirmation_is_for_one_tool(client, ran):
+def test_a_confirmation_is_for_one_tool_and_what_asks_for_itself_is_not_asked_twice(
+    client, make_client, ran
+):
     # The question is the same.
     for name in ("note", "wipe"):
         guard(name, title="Do it")
+    guard("delete_record")
     token = client.call_tool("wipe", text="a").data["confirmation"]
 
     assert client.call_tool("note", text="a", confirmation=token).is_error
     assert ran == []
 
-
-def test_what_asks_for_itself_is_not_asked_twice(make_client):
-    boss = make_client(is_superuser=True)
-    customer = Customer.objects.create(name="Ann")
-    guard("delete_record")
+    boss, customer = make_client(is_superuser=True), Customer.objects.create(name="Ann")
     ExposedModel.objects.create(label="shop.customer", level=5)
-
     call_with_token(boss, "delete_record", model="shop.customer", pk=customer.pk)
-
     assert not Customer.objects.exists()
 
 
@@ -255,9 +252,10 @@ CUSTOMER = {"model": "shop.customer"}
 @pytest.mark.parametrize(
     ("name", "arguments", "said"),
     [
-        ("note", {}, "A valid call"),
-        ("note", {"text": 1}, "A valid call"),
-        ("note", {"text": "a", "more": 1}, "A valid call"),
+        *(
+            ("note", wrong, "A valid call")
+            for wrong in ({}, {"text": 1}, {"text": "a", "more": 1})
+        ),
         ("ship", {"number": "one"}, "number"),
         ("greet", {"to": "Bob"}, "Argument to"),
         ("find_records", {"modell": "shop.customer"}, "Did you mean model?"),
@@ -287,11 +285,8 @@ def test_nobody_is_asked_to_confirm_a_call_that_cannot_run(
     add_tool(greet, read_only=False, input_schema=schema)
     ExposedModel.objects.create(label="shop.customer", level=5)
     Customer.objects.create(pk=7, name="Ann")
-    monkeypatch.setattr(
-        type(admin.site.get_model_admin(Customer)),
-        "has_change_permission",
-        lambda self, request, obj=None: obj is None,
-    )
+    kind = type(admin.site.get_model_admin(Customer))
+    monkeypatch.setattr(kind, "has_change_permission", lambda self, request, obj=None: obj is None)
     guard(name, enabled=True)
     boss = make_user("boss", is_staff=True, is_superuser=True)
     client = Client(user=boss, answers={} if can_ask else None)

@@ -58,11 +58,8 @@ def test_the_definition_says_everything_in_the_language_of_the_moment():
     assert (definition.name, definition.title) == ("greet", "Ja")
     assert made.definition.title == "Yes"
     assert definition.description == "Greet somebody."
-    assert definition.input_schema["properties"]["name"] == {
-        "type": "string",
-        "description": "Who is greeted.",
-        "default": "you",
-    }
+    told = {"type": "string", "description": "Who is greeted.", "default": "you"}
+    assert definition.input_schema["properties"]["name"] == told
     assert definition.output_schema is None
     assert accepts(definition.input_schema, {})
 
@@ -137,26 +134,31 @@ DESCRIBED = {"description": "Something."}
         (named, DESCRIBED, r"\*\*kwargs: '?int'?, which is variadic keyword"),
         (bare, DESCRIBED, r"a of .*bare\(\) has no type.*a: str"),
         (ctx, DESCRIBED, r"Annotate it: ctx: mcp\.Context"),
-        (later, DESCRIBED, r"'Address' is not defined.*TYPE_CHECKING"),
-        (promised, DESCRIBED, r"'Address' is not defined.*TYPE_CHECKING"),
-        (yielding, DESCRIBED, "yields"),
-        (yielding_async, DESCRIBED, "yields"),
+        *(
+            (function, DESCRIBED, r"'Address' is not defined.*TYPE_CHECKING")
+            for function in (later, promised)
+        ),
+        *((function, DESCRIBED, "yields") for function in (yielding, yielding_async)),
         (Holder.method, DESCRIBED, "is a method"),
-        (Holder, DESCRIBED, "decorates functions"),
-        (staticmethod(greet), DESCRIBED, "decorates functions"),
-        (functools.partial(greet), DESCRIBED, "decorates functions"),
+        *(
+            (function, DESCRIBED, "decorates functions")
+            for function in (Holder, staticmethod(greet), functools.partial(greet))
+        ),
         (unresolved, DESCRIBED, "not inside a function"),
         (no_data, DESCRIBED, "The argument value of the tool 'no_data' cannot be read from JSON"),
-        (broken_inside, DESCRIBED, "'Nowhere' is not defined"),
-        (complex_promise, DESCRIBED, "What the tool 'complex_promise' returns"),
-        (promised_rows, DESCRIBED, "What the tool 'promised_rows' returns"),
-        (promised_either, DESCRIBED, "What the tool 'promised_either' returns"),
-        (broken_promise, DESCRIBED, "'Nowhere' is not defined"),
+        *(
+            (function, DESCRIBED, f"What the tool '{function.__name__}' returns")
+            for function in (complex_promise, promised_rows, promised_either)
+        ),
+        *(
+            (function, DESCRIBED, "'Nowhere' is not defined")
+            for function in (broken_inside, broken_promise)
+        ),
         (undocumented, {}, "Give the function a docstring"),
-        (greet, {"permission": ""}, "is not a permission"),
-        (greet, {"permission": "view_order"}, "is not a permission"),
-        (greet, {"permission": ".view_order"}, "is not a permission"),
-        (greet, {"permission": "shop."}, "is not a permission"),
+        *(
+            (greet, {"permission": name}, "is not a permission")
+            for name in ("", "view_order", ".view_order", "shop.")
+        ),
         (greet, {"read_only": True, "destructive": True}, "not both"),
         (wait, {"atomic": True, **DESCRIBED}, "is async"),
     ],
@@ -210,24 +212,22 @@ VIEWS = {"permission": "shop.view_order"}
         # A credential that is held to models
         (VIEWS, BOSS, {"models": ORDERS}, True),
         ({"permission": "Shop.view_Order"}, BOSS, {"models": ORDERS}, True),
-        ({"permission": "shop.view_customer"}, BOSS, {"models": ORDERS}, False),
-        ({"permission": "shop.mark_paid_order"}, BOSS, {"models": ORDERS}, False),
-        ({"permission": "other.view_order"}, BOSS, {"models": ORDERS}, False),
-        ({"permission": "shop.order"}, BOSS, {"models": ORDERS}, False),
+        *(
+            ({"permission": permission}, BOSS, {"models": ORDERS}, False)
+            for permission in (
+                *("shop.view_customer", "shop.mark_paid_order", "other.view_order", "shop.order"),
+                bool,
+            )
+        ),
         (WRITES, User(is_superuser=True, is_staff=True), {"models": ORDERS}, False),
-        ({"permission": bool}, BOSS, {"models": ORDERS}, False),
     ],
     ids=itertools.count(),
 )
-def test_a_tool_exists_for_those_who_may_call_it(options, user, credential, exists):
+def test_a_tool_exists_for_those_who_may_call_it(options, user, credential, exists, caplog):
     assert tool_of(greet, **options).exists_for(rights_of(user, **credential)) is exists
-
-
-def test_a_permission_that_fails_is_logged(caplog):
-    tool_of(greet, permission=fails).exists_for(rights_of(User()))
-
-    assert "greet" in caplog.text
-    assert "ZeroDivisionError" in caplog.text
+    # A permission that fails is logged.
+    is_broken = options.get("permission") is fails
+    assert ("ZeroDivisionError" in caplog.text) is ("greet" in caplog.text) is is_broken
 
 
 # Calling it.
@@ -239,8 +239,7 @@ def test_a_permission_that_fails_is_logged(caplog):
     [
         (ToolError("Closed on Sundays."), "Closed on Sundays."),
         (PermissionDenied("user 5 lacks x"), "You may not do this."),
-        (Http404("No row 5 in secret"), "There is no such object."),
-        (Memo.DoesNotExist("secret"), "There is no such object."),
+        *((kind("secret"), "There is no such object.") for kind in (Http404, Memo.DoesNotExist)),
         (ValidationError(["Too low.", "Too odd."]), "Too low. Too odd."),
         (ValidationError({"total": ["Too low."], "__all__": ["No."]}), "total: Too low. No."),
         (ValidationError("x" * 5000), "x" * 2000),
