@@ -20,14 +20,10 @@ PREFIX = "io.modelcontextprotocol/"
 LIST_MEMBERS = {"tools": "tool", "resources": "resource", "resourceTemplates": "template"}
 CACHED = frozenset(
     {
-        "server/discover",
-        "tools/list",
-        "resources/list",
-        "resources/templates/list",
-        "resources/read",
-        "prompts/list",
+        "server/discover", "tools/list", "resources/list", "resources/templates/list",
+        "resources/read", "prompts/list",
     }
-)
+)  # fmt: skip
 #: The methods that may be answered with questions.
 ASKING = {"tools/call", "prompts/get", "resources/read"}
 #: The members of each kind of object, by the revision that added them.

@@ -23,16 +23,11 @@ ROOT = Path(__file__).parent.parent
 NAME = f"django_mcp_orm-{mcp_django.__version__}"
 #: What builds, tests and editors leave in a checkout, and people forget there.
 LEFTOVERS = (
-    ".env",
-    ".tox/py311/lib/other.py",
-    "build/lib/mcp_django/deleted.py",
-    "django_mcp_orm.egg-info/SOURCES.txt",
-    "dist/django_mcp_orm-0.0.1.tar.gz",
-    "docs/_build/index.html",
-    "mcp_django/__pycache__/deleted.cpython-311.pyc",
-    "notes.txt",
+    ".env", ".tox/py311/lib/other.py", "build/lib/mcp_django/deleted.py",
+    "django_mcp_orm.egg-info/SOURCES.txt", "dist/django_mcp_orm-0.0.1.tar.gz",
+    "docs/_build/index.html", "mcp_django/__pycache__/deleted.cpython-311.pyc", "notes.txt",
     "tests/site.sqlite3",
-)
+)  # fmt: skip
 
 
 def committed_files():

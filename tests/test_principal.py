@@ -14,17 +14,11 @@ from tests.spec import requirement
 @pytest.mark.parametrize(
     ("granted", "needed", "enough"),
     [
-        ({READ}, {READ}, True),
-        ({WRITE}, {READ}, True),
-        ({DELETE}, {READ}, True),
-        ({ACTION}, {READ}, False),
-        ({READ}, {WRITE}, False),
-        ({WRITE}, {DELETE}, False),
-        ({READ, ACTION}, {READ, ACTION}, True),
-        (set(), {READ}, False),
-        (set(), set(), True),
+        ({READ}, {READ}, True), ({WRITE}, {READ}, True), ({DELETE}, {READ}, True),
+        ({ACTION}, {READ}, False), ({READ}, {WRITE}, False), ({WRITE}, {DELETE}, False),
+        ({READ, ACTION}, {READ, ACTION}, True), (set(), {READ}, False), (set(), set(), True),
     ],
-)
+)  # fmt: skip
 def test_scopes_imply_what_they_cannot_do_without(granted, needed, enough):
     assert satisfies(frozenset(granted), frozenset(needed)) is enough
 

@@ -174,19 +174,13 @@ def test_only_what_is_stricter_than_code_is_offered(browser):
 @pytest.mark.parametrize(
     "wrong",
     [
-        {"stricter": ["idempotentHint"]},
-        {"stricter": ["title"]},
-        {"calls_per_minute": "-1"},
-        {"calls_per_minute": "0"},
-        {"calls_per_minute": "9" * 30},
-        {"calls_per_minute": "many"},
-        {"title": "x" * 101},
-        {"description": "x" * 1001},
-        {"based_on": "forged"},
+        {"stricter": ["idempotentHint"]}, {"stricter": ["title"]}, {"calls_per_minute": "-1"},
+        {"calls_per_minute": "0"}, {"calls_per_minute": "9" * 30}, {"calls_per_minute": "many"},
+        {"title": "x" * 101}, {"description": "x" * 1001}, {"based_on": "forged"},
         {"groups": ["4711"]},
     ],
     ids=lambda wrong: str(wrong)[:40],
-)
+)  # fmt: skip
 def test_a_forged_form_saves_nothing(browser, wrong):
     answer = save(browser, page_of("echo"), **wrong)
 

@@ -59,15 +59,11 @@ def test_threads_together_get_no_more_than_one_would(clock):
 @pytest.mark.parametrize(
     ("address", "counted"),
     [
-        ("192.0.2.7", "192.0.2.7"),
-        ("::ffff:192.0.2.7", "192.0.2.7"),
-        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
-        ("fe80::1%eth0", "fe80::/64"),
-        ("", ""),
-        ("unix:", "unix:"),
-        ("x" * 8000, "x" * 64),
+        ("192.0.2.7", "192.0.2.7"), ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"), ("fe80::1%eth0", "fe80::/64"), ("", ""),
+        ("unix:", "unix:"), ("x" * 8000, "x" * 64),
     ],
-)
+)  # fmt: skip
 def test_addresses_of_one_host_count_as_one(address, counted):
     assert client_address(RequestFactory().get("/", REMOTE_ADDR=address)) == counted
 

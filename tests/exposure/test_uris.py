@@ -60,14 +60,10 @@ def test_a_query_is_read_as_the_arguments_of_find_records(query, arguments):
 @pytest.mark.parametrize(
     "uri",
     [
-        "",
-        "file:///etc/passwd",
-        "django://objects/a.b#fragment",
-        "django://objects/a%2",
-        "django://objects/a%ff",
-        "django://objects/" + "a" * 5000,
+        "", "file:///etc/passwd", "django://objects/a.b#fragment", "django://objects/a%2",
+        "django://objects/a%ff", "django://objects/" + "a" * 5000,
     ],
-)
+)  # fmt: skip
 def test_what_is_no_uri_of_ours_is_not_found(uri):
     with pytest.raises(NotFound):
         parse_uri(uri)

@@ -24,14 +24,7 @@ EXPOSED: dict[Any, dict[str, Any]] = {
     Label: {"fields": ["id", "name", "parent"], "label_fields": ["name"]},
     Order: {
         "fields": [
-            "id",
-            "number",
-            "customer",
-            "status",
-            "total",
-            "placed_at",
-            "details",
-            "contract",
+            "id", "number", "customer", "status", "total", "placed_at", "details", "contract",
         ],
         "more_filter_fields": ["labels", "labels__name", "lines__sku", "memos__text"],
         "search_fields": ["number", "customer__name", "labels__name", "lines__sku"],
@@ -43,7 +36,7 @@ EXPOSED: dict[Any, dict[str, Any]] = {
     Review: {"fields": ["id", "order", "text"]},
     Parcel: {"fields": [one.name for one in Parcel._meta.fields]},
     Stamp: {"fields": ["id", "parcel", "face", "value", "printed_on", "is_used"]},
-}
+}  # fmt: skip
 for model, attributes in {**EXPOSED, **WORKSHOP, **LIBRARY}.items():
     mcp.register(model, **{"level": mcp.Level.WRITE, **attributes})
 # One raises what the caller asks for, and one counts as far: neither would be a mistake of ours.

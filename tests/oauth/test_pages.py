@@ -201,17 +201,12 @@ WRITE, ADD = ["mcp:read", "mcp:write"], "add_personaltoken"
 @pytest.mark.parametrize(
     ("codenames", "changes", "is_made"),
     [
-        ([], {}, True),
-        ([], {"scopes": ["mcp:write"]}, False),
-        ([ADD], {"scopes": WRITE}, True),
-        ([ADD], {"scopes": ["mcp:everything"]}, False),
-        ([], {"scopes": []}, False),
-        ([], {"name": ""}, False),
-        ([], {"name": "x" * 101}, False),
-        ([], {"models": ["shop.order"]}, False),
-        ([], {"lifetime": "400"}, False),
+        ([], {}, True), ([], {"scopes": ["mcp:write"]}, False), ([ADD], {"scopes": WRITE}, True),
+        ([ADD], {"scopes": ["mcp:everything"]}, False), ([], {"scopes": []}, False),
+        ([], {"name": ""}, False), ([], {"name": "x" * 101}, False),
+        ([], {"models": ["shop.order"]}, False), ([], {"lifetime": "400"}, False),
     ],
-)
+)  # fmt: skip
 def test_the_page_makes_tokens_of_what_it_offered_and_writing_ones_for_people_who_may_add_them(
     make_user, codenames, changes, is_made
 ):

@@ -358,12 +358,7 @@ def test_a_client_that_asks_for_a_secret_gets_one_and_needs_it(register, browser
         *(
             (body, 400, "invalid_client_metadata")
             for body in (
-                b"\xff",
-                b"[]",
-                b"[" * 10_000,
-                b'{"a":' * 2_000,
-                {},
-                {"redirect_uris": "x"},
+                b"\xff", b"[]", b"[" * 10_000, b'{"a":' * 2_000, {}, {"redirect_uris": "x"},
             )
         ),
         (b"{" + b" " * 20_000 + b"}", 413, "invalid_client_metadata"),
@@ -392,7 +387,7 @@ def test_a_client_that_asks_for_a_secret_gets_one_and_needs_it(register, browser
             ]
         ),
     ],
-)
+)  # fmt: skip
 def test_bad_metadata_register_nobody(register, body, status, error):
     response = register(body)
 

@@ -128,18 +128,13 @@ def test_what_is_no_json_is_a_parse_error_without_an_id(body):
 @pytest.mark.parametrize(
     "body",
     [
-        b'{"a": 1, "a": 1}',
-        rb'{"\u0061": 1, "\u0061": 2}',
-        rb'{"\/": 1, "/": 2}',
-        b'{"": 1, "": 2}',
-        b'[{"x": [{"a": 1, "b": {}, "a": {"c": 1, "d": 2}}]}]',
-        b'{"a": ":", "a": 1}',
-        rb'{"a": "\\", "a": ":"}',
-        rb'{"a": "\":{", "a": "}"}',
+        b'{"a": 1, "a": 1}', rb'{"\u0061": 1, "\u0061": 2}', rb'{"\/": 1, "/": 2}',
+        b'{"": 1, "": 2}', b'[{"x": [{"a": 1, "b": {}, "a": {"c": 1, "d": 2}}]}]',
+        b'{"a": ":", "a": 1}', rb'{"a": "\\", "a": ":"}', rb'{"a": "\":{", "a": "}"}',
         b"[" + b'{"a": 1}, ' * MAX_DEPTH + b'{"a": 1, "a": 2}]',
         '{"😀": 1, "\\ud83d\\ude00": 2}'.encode(),
     ],
-)
+)  # fmt: skip
 def test_a_key_that_stands_twice_in_one_object_is_a_parse_error(body):
     assert refusal(body).code == PARSE_ERROR
 
@@ -282,17 +277,13 @@ REFUSED = [
     *(
         (b'{"jsonrpc": "2.0", %s}' % members, request_id)
         for members, request_id in (
-            (b'"id": 7', 7),
-            (b'"id": 7, "result": {}, "error": {}', 7),
-            (b'"id": "%s", "result": {}' % (b"x" * 257), None),
-            (b'"result": {}', None),
-            (b'"id": null, "result": {}', None),
-            (b'"id": 1.5, "error": {}', None),
-            (b'"id": true, "result": {}', None),
-            (b'"params": {}', None),
+            (b'"id": 7', 7), (b'"id": 7, "result": {}, "error": {}', 7),
+            (b'"id": "%s", "result": {}' % (b"x" * 257), None), (b'"result": {}', None),
+            (b'"id": null, "result": {}', None), (b'"id": 1.5, "error": {}', None),
+            (b'"id": true, "result": {}', None), (b'"params": {}', None),
         )
     ),
-]
+]  # fmt: skip
 
 
 @requirement("jsonrpc:request-id", "jsonrpc:version-member", "errors:id-echoed")

@@ -125,12 +125,8 @@ READABLE = [
     *(
         ({"mcp_name": header}, ("tools/call", {"name": name}), {})
         for header, name in (
-            ("  a\t", "a"),
-            ("=?base64?w6k=?=", "é"),
-            ("=?base64?YQ==?=", "a"),
-            ("=?base64??=", ""),
-            ("", ""),
-            ("=?base64?a", "=?base64?a"),
+            ("  a\t", "a"), ("=?base64?w6k=?=", "é"), ("=?base64?YQ==?=", "a"),
+            ("=?base64??=", ""), ("", ""), ("=?base64?a", "=?base64?a"),
         )
     ),
     ({"mcp_name": "=?base64?#?="}, LIST, {}),
@@ -141,7 +137,7 @@ READABLE = [
         for header in (None, "a", "=?base64?broken")
         for method, member in (("tools/call", "name"), ("resources/read", "uri"))
     ),
-]
+]  # fmt: skip
 
 
 @requirement(

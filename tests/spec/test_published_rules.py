@@ -147,13 +147,9 @@ FREE_ARGUMENTS = ["filters", "exclude", "answer"]
 #: What a function may take and `parameters` has no words for: objects of any members, any value,
 #: tuples, enumerations of numbers, and texts with titles.
 NO_WORDS = (
-    "has no properties",
-    "has no type",
-    "has no items",
-    "has prefixItems",
-    "has an enum of other things than texts",
-    "has oneOf",
-)
+    "has no properties", "has no type", "has no items", "has prefixItems",
+    "has an enum of other things than texts", "has oneOf",
+)  # fmt: skip
 
 
 #: https://ai.google.dev/gemini-api/docs/structured-output#json_schema_support, which holds for
@@ -210,15 +206,11 @@ def taking(annotation, *, name):
 
 
 FIELDS = [
-    forms.CharField(max_length=3),
-    forms.CharField(required=False),
-    forms.DecimalField(required=False),
-    forms.NullBooleanField(),
+    forms.CharField(max_length=3), forms.CharField(required=False),
+    forms.DecimalField(required=False), forms.NullBooleanField(),
     forms.ChoiceField(choices=[("a", "A")], required=False),
-    forms.MultipleChoiceField(choices=[("a", "a")]),
-    forms.FileField(),
-    forms.JSONField(),
-]
+    forms.MultipleChoiceField(choices=[("a", "a")]), forms.FileField(), forms.JSONField(),
+]  # fmt: skip
 
 
 @pytest.mark.django_db

@@ -90,24 +90,15 @@ KEY = "12345678-1234-5678-1234-567812345678"
 @pytest.mark.parametrize(
     ("annotation", "text", "value"),
     [
-        (None, "a", "a"),
-        (str, "b", "b"),
-        (str, "", ""),
-        (int, " -7 ", -7),
-        (Decimal, "2.50", Decimal("2.50")),
-        (float, "1e3", 1000.0),
+        (None, "a", "a"), (str, "b", "b"), (str, "", ""), (int, " -7 ", -7),
+        (Decimal, "2.50", Decimal("2.50")), (float, "1e3", 1000.0),
         (date, "2026-11-18", date(2026, 11, 18)),
         (datetime, "2026-11-18T12:00:00Z", datetime.fromisoformat("2026-11-18T12:00:00Z")),
-        (time, "12:30:00", time(12, 30)),
-        (UUID, KEY, UUID(KEY)),
-        (Colour, "red", Colour.RED),
-        (Size, "2", Size.LARGE),
-        (Literal["warm", 1], "1", 1),
-        (bool, "Yes", True),
-        (FEW, "3", 3),
+        (time, "12:30:00", time(12, 30)), (UUID, KEY, UUID(KEY)), (Colour, "red", Colour.RED),
+        (Size, "2", Size.LARGE), (Literal["warm", 1], "1", 1), (bool, "Yes", True), (FEW, "3", 3),
         (Annotated[date, "a note"] | None, "2026-01-01", date(2026, 1, 1)),
     ],
-)
+)  # fmt: skip
 def test_a_text_is_read_as_what_the_function_takes(annotation, text, value):
     assert taking(annotation).arguments.read({"it": text}) == {"it": value}
 

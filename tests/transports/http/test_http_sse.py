@@ -253,17 +253,10 @@ async def test_a_stream_that_is_over_is_not_shown_again(sse):
 
 
 MALFORMED = [
-    "",
-    "session_id=",
-    "other=1",
-    "session_id=a&session_id=a",
-    "session_id=" + "x" * 129,
-    "session_id=%C3%A9",
-    "session_id=%ff%00",
-    "session_id=a%0Ab",
-    "&".join(["session_id=a"] + ["x=1"] * 100),
-    "session_id=\u00e9",
-]
+    "", "session_id=", "other=1", "session_id=a&session_id=a", "session_id=" + "x" * 129,
+    "session_id=%C3%A9", "session_id=%ff%00", "session_id=a%0Ab",
+    "&".join(["session_id=a"] + ["x=1"] * 100), "session_id=\u00e9",
+]  # fmt: skip
 
 
 @requirement("http-sse:refusals")
