@@ -24,24 +24,15 @@ from tests.spec import requirement
 TEXTS = [revision.value for revision in Revision]
 #: The first revision that has a feature; it stays in the ones behind.
 SINCE = {
-    "tool_annotations": "2025-03-26",
-    "audio": "2025-03-26",
-    "progress_message": "2025-03-26",
-    "completions_capability": "2025-03-26",
-    "elicitation": "2025-06-18",
-    "titles": "2025-06-18",
-    "structured_content": "2025-06-18",
-    "resource_links": "2025-06-18",
-    "last_modified": "2025-06-18",
-    "error_id_optional": "2025-11-25",
-    "rich_elicitation": "2025-11-25",
-    "url_elicitation": "2025-11-25",
-    "any_structured_content": "2026-07-28",
-    "result_type": "2026-07-28",
-    "input_required": "2026-07-28",
-    "caching": "2026-07-28",
-    "missing_resource_is_invalid_params": "2026-07-28",
-    "disconnect_cancels": "2026-07-28",
+    feature: revision
+    for revision, features in {
+        "2025-03-26": "tool_annotations audio progress_message completions_capability",
+        "2025-06-18": "elicitation titles structured_content resource_links last_modified",
+        "2025-11-25": "error_id_optional rich_elicitation url_elicitation",
+        "2026-07-28": "any_structured_content result_type input_required caching "
+        "missing_resource_is_invalid_params disconnect_cancels",
+    }.items()
+    for feature in features.split()
 }
 
 

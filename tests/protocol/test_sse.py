@@ -52,12 +52,9 @@ def test_any_text_in_a_message_leaves_the_frame_whole(text):
 
 
 @pytest.mark.parametrize("data", [b"a\nb", b"a\rb", b"\n"])
-def test_data_with_a_line_break_is_refused(data):
+def test_data_with_a_line_break_is_refused_and_a_sign_of_life_is_a_comment(data):
     with pytest.raises(ValueError, match="one line"):
         encode_event(data)
-
-
-def test_a_sign_of_life_is_a_comment():
     for sign in (KEEP_ALIVE, OPEN):
         assert (sign[:1], sign[-2:]) == (b":", b"\n\n")
 

@@ -257,7 +257,9 @@ def test_a_cursor_counts_records_where_the_order_has_a_hidden_column(db, options
     assert len(found) == (12 if base is Narrowable else 6)
 
 
-def test_a_cursor_holds_nothing_of_a_row_that_is_judged_away(db):
+def test_a_cursor_holds_nothing_of_a_row_that_is_judged_away_and_none_is_looked_for_too_far(
+    db, monkeypatch, settings
+):
     many_orders(40)
     Order.objects.exclude(number__in=["000", "038"]).update(number="1")
     who = caller(tables=registry({Order: {**ORDER, "bases": (Judge,)}}))
@@ -270,14 +272,9 @@ def test_a_cursor_holds_nothing_of_a_row_that_is_judged_away(db):
     assert set(inside(found.next_cursor)) <= shown
     assert len(pages(who, Order, limit=2)) == 2
 
-
-def test_a_page_is_refused_where_the_next_record_is_too_far_away(db, monkeypatch, settings):
-    many_orders(40)
     Order.objects.exclude(number="038").update(number="1")
-    who = caller(tables=registry({Order: {**ORDER, "bases": (Judge,)}}))
     monkeypatch.setattr(find, "FARTHEST", 20)
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "PAGE_SIZE": 5, "MAX_PAGE_SIZE": 5}
-
     with pytest.raises(QueryError, match="Narrow the search with filters"):
         page(who, Order, limit=1)
     assert records(who, Order, filters={"number": "038"}, limit=1) != []

@@ -74,15 +74,12 @@ def test_callers_with_equal_rights_do_not_get_each_others_pseudonyms(shop):
     assert records(one, Customer) == records(one, Customer)
 
 
-def test_last4_leaves_four_characters_hidden_at_least():
+def test_last4_leaves_four_characters_hidden_and_keys_are_not_taken_for_parts_of_values():
     values = ["12345678", "123456", "1234", "1", 1234567890, None, ""]
 
     shown = mask_column(values, "last4", reader="1")
 
     assert shown == ["...5678", "...56", "...", "...", "...7890", None, ""]
-
-
-def test_the_key_of_a_user_and_a_value_are_not_taken_for_other_ones():
     assert mask_column(["1x"], "text", reader="1") != mask_column(["x"], "text", reader="11")
 
 
@@ -188,7 +185,9 @@ def staff(django_user_model, settings):
     return make
 
 
-def test_members_of_the_named_groups_get_masks_and_others_values(shop, staff):
+def test_members_of_the_named_groups_get_masks_and_others_values(
+    shop, staff, django_assert_num_queries
+):
     member, other = rights_of(staff("ann", "support", "all")), rights_of(staff("bob", "finance"))
 
     for _ in range(2):
@@ -198,6 +197,9 @@ def test_members_of_the_named_groups_get_masks_and_others_values(shop, staff):
         assert records(other, Customer, filters={"name": "Anne"})[0]["name"] == "Anne"
         with pytest.raises(ToolError, match="'name' cannot be used in filters"):
             page(member, Customer, filters={"name": "Anne"})
+    # The groups of a user are read once.
+    with django_assert_num_queries(1):
+        records(Rights(member.request, member.principal, registry=SUPPORT), Customer)
 
 
 def test_whoever_can_be_in_no_group_gets_masks():
@@ -223,14 +225,6 @@ def test_the_method_of_an_exposure_decides_at_each_call(shop, staff, caplog):
     # A rule that fails has opened nothing.
     assert is_masked(rights_of(ann, tables_of(Failing)))
     assert "Whether nasty.customer is masked cannot be told." in caplog.text
-
-
-def test_groups_are_read_once_for_a_user(shop, staff, django_assert_num_queries):
-    rights = rights_of(staff("ann", "support"))
-    records(rights, Customer)
-
-    with django_assert_num_queries(1):
-        records(Rights(rights.request, rights.principal, registry=SUPPORT), Customer)
 
 
 # What people see of other people's rights.

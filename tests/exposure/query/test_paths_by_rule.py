@@ -194,14 +194,6 @@ def test_what_closes_a_path_closes_it_to_every_use(shop, path, changes, rights):
             aggregate(closed, Order, metrics={"n": {"count": "lines"}})
 
 
-def test_a_list_of_an_exposure_closes_a_relation_to_its_use(shop):
-    rights = who({Order: {"metric_fields": "total"}})
-
-    assert records(rights, Order, include=["lines"], filters={"lines__sku": "x"})
-    with pytest.raises(QueryError, match="'lines' cannot be used in count"):
-        aggregate(rights, Order, metrics={"n": {"count": "lines"}})
-
-
 def test_an_excluded_path_is_excluded_behind_other_models_and_from_what_is_suggested():
     rights = who({Order: {"exclude": ["customer__name"]}})
 
@@ -216,13 +208,17 @@ def test_an_excluded_path_is_excluded_behind_other_models_and_from_what_is_sugge
     assert "orders__number" not in str(refusal.value)
 
 
-def test_a_list_of_an_exposure_still_narrows():
-    rights = who({Order: {"order_fields": "number", "group_fields": "status"}})
+def test_a_list_of_an_exposure_still_narrows_and_closes_a_relation_to_its_use(shop):
+    lists = {"order_fields": "number", "group_fields": "status", "metric_fields": "total"}
+    rights = who({Order: lists})
 
     assert "cannot be used in order_by" in refused(rights, order_by=["customer__name"])
     with pytest.raises(QueryError, match="cannot be used in group_by"):
         aggregate(rights, Order, group_by=["customer__country"])
+    with pytest.raises(QueryError, match="'lines' cannot be used in count"):
+        aggregate(rights, Order, metrics={"n": {"count": "lines"}})
     assert records(rights, Order, filters={"customer__name": "x"}) == []
+    assert records(rights, Order, include=["lines"], filters={"lines__sku": "x"})
 
 
 # The second stage, with the first out of the way

@@ -75,28 +75,11 @@ def test_a_question_ends_the_call_with_a_flat_form(offer, client):
     asked = Talk.call(client, "create")
 
     assert asked.result["resultType"] == "input_required"
-    assert asked.questions == {
-        "number": {
-            "method": "elicitation/create",
-            "params": {
-                "mode": "form",
-                "message": "Which number?",
-                "requestedSchema": {
-                    "type": "object",
-                    "properties": {
-                        "number": {
-                            "title": "Order number",
-                            "type": "string",
-                            "minLength": 1,
-                            "maxLength": 5,
-                        },
-                        "urgent": {"title": "Urgent", "type": "boolean"},
-                    },
-                    "required": ["number"],
-                },
-            },
-        }
-    }
+    number = {"title": "Order number", "type": "string", "minLength": 1, "maxLength": 5}
+    properties = {"number": number, "urgent": {"title": "Urgent", "type": "boolean"}}
+    schema = {"type": "object", "properties": properties, "required": ["number"]}
+    params = {"mode": "form", "message": "Which number?", "requestedSchema": schema}
+    assert asked.questions == {"number": {"method": "elicitation/create", "params": params}}
     assert asked.state
 
 
@@ -224,11 +207,9 @@ def test_of_several_questions_only_those_without_an_answer_are_asked_again(
     wrong = [again.answer({"word": {**answer, **odd}}) for odd in NO_ANSWERS]
     declined = answering(number=DECLINE, word="hi", roots=[]).call_tool("at_once")
 
-    assert {key: question["method"] for key, question in asked.questions.items()} == {
-        "number": "elicitation/create",
-        "word": "sampling/createMessage",
-        "roots": "roots/list",
-    }
+    methods = {key: question["method"] for key, question in asked.questions.items()}
+    samples = {"word": "sampling/createMessage", "roots": "roots/list"}
+    assert methods == {"number": "elicitation/create", **samples}
     assert {*again.questions} == {"word"}
     assert all({*one.questions} == {"word"} for one in wrong)
     assert wrong[-1].answer({"word": answer}).text == "A-1 hi ['file:///a']"
@@ -255,12 +236,9 @@ def test_a_model_of_the_client_is_asked_with_what_the_tool_says(offer, client):
     offer(write)
 
     asked = Talk.call(client, "write")
-    parts = [
-        {"type": "text", "text": "a"},
-        {"type": "text", "text": "b"},
-        {"type": "image", "data": "AAAA", "mimeType": "image/png"},
-        {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"},
-    ]
+    parts = [{"type": "text", "text": text} for text in "ab"]
+    for kind, mime_type in (("image", "image/png"), ("audio", "audio/wav")):
+        parts.append({"type": kind, "data": "AAAA", "mimeType": mime_type})
     answer = {"role": "assistant", "content": parts, "model": "m", "stopReason": "endTurn"}
 
     assert asked.questions["poem"]["params"] == {
@@ -372,17 +350,18 @@ def test_a_person_confirms_with_a_tick_and_is_asked_again_until_it_is_yes_or_no(
     schema = asked.questions["confirm"]["params"]["requestedSchema"]
     assert schema["properties"] == {"confirm": {"title": "Yes, do this", "type": "boolean"}}
     assert schema["required"] == ["confirm"]
-    assert again.messages == {
-        "confirm": "Delete A-1 of 5.00?\n\nTick the box if you agree, or decline."
-    }
+    hint = "Tick the box if you agree, or decline."
+    assert again.messages == {"confirm": f"Delete A-1 of 5.00?\n\n{hint}"}
     assert before == 1
     assert answered.text == "Deleted."
     assert not Order.objects.exists()
 
 
 @pytest.mark.parametrize("change", [{"total": 500}, {"status": "paid"}])
-def test_what_looks_different_by_now_is_confirmed_again(offer, client, order, change):
+def test_what_looks_different_by_now_is_confirmed_again(offer, client, order, add_tool, change):
     offer(remove)
+    add_tool(create)
+    schemas = {tool["name"]: tool["inputSchema"] for tool in client.list_tools()}
     asked = Talk.call(client, "remove", number="A-1")
 
     Order.objects.update(**change)
@@ -390,13 +369,7 @@ def test_what_looks_different_by_now_is_confirmed_again(offer, client, order, ch
 
     assert again.result["resultType"] == "input_required"
     assert again.accept("confirm", confirm=True).text == "Deleted."
-
-
-def test_the_argument_for_tokens_is_in_the_schema_of_what_asks(offer, add_tool, client):
-    offer(remove)
-    add_tool(create)
-    schemas = {tool["name"]: tool["inputSchema"] for tool in client.list_tools()}
-
+    # The argument for tokens is in the schema of what asks.
     assert schemas["remove"]["properties"]["confirmation"]["type"] == "string"
     assert schemas["remove"]["required"] == ["number"]
     assert schemas["create"]["properties"] == {}
