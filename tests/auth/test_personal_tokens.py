@@ -44,12 +44,19 @@ def test_no_other_text_is_well_formed(text):
 
 
 @pytest.mark.django_db
-def test_a_token_shown_to_people_shows_no_digest(token, secret):
+def test_a_token_shown_to_people_shows_no_digest_and_revoking_again_keeps_the_first_date(
+    token, secret
+):
     shown = f"{token} {token!r}"
+    token.revoke()
+    before = token.revoked_at
+    token.revoke()
 
     assert token.digest not in shown
     assert secret not in shown
     assert str(PersonalToken(name="", hint="aB3d")) == "mcp_aB3d…"
+    assert token.revoked_at == before
+    assert token.state() == "revoked"
 
 
 @pytest.mark.django_db
@@ -161,17 +168,6 @@ def test_a_use_is_noted_once_a_minute_however_many_note_it(token, seconds, is_no
 
     token.refresh_from_db()
     assert token.last_used_at == (later if is_noted else now)
-
-
-@pytest.mark.django_db
-def test_revoking_again_keeps_the_first_date(token):
-    token.revoke()
-    before = token.revoked_at
-
-    token.revoke()
-
-    assert token.revoked_at == before
-    assert token.state() == "revoked"
 
 
 # Databases that cannot say

@@ -81,9 +81,8 @@ def test_clients_that_cannot_register_here_get_a_token(
 
     checked = ("Claude Code", "VS Code", "Cursor", "Other clients")
     assert {name for name in checked if "Bearer TOKEN" in cards[name].text} == with_tokens
-    assert {
-        name for name in checked if "in the place of TOKEN" in cards[name].steps
-    } == with_tokens
+    replaced = {name for name in checked if "in the place of TOKEN" in cards[name].steps}
+    assert replaced == with_tokens
     assert ("client ID" in cards["ChatGPT"].steps) is with_ids
 
 
@@ -114,10 +113,8 @@ def press(browser, page, do, pk):
 @pytest.mark.parametrize("page", [CONNECT, APPS, TOKENS, "/oauth/authorize"])
 def test_sites_that_ask_everybody_to_sign_in_send_people_to_the_same_page(settings, page):
     settings.LOGIN_URL = "https://login.example/"
-    settings.MIDDLEWARE = [
-        *settings.MIDDLEWARE,
-        "django.contrib.auth.middleware.LoginRequiredMiddleware",
-    ]
+    required = "django.contrib.auth.middleware.LoginRequiredMiddleware"
+    settings.MIDDLEWARE = [*settings.MIDDLEWARE, required]
 
     address = Client().get(page).headers["Location"]
 

@@ -17,18 +17,14 @@ from tests.shop.models import Order
 pytestmark = pytest.mark.django_db
 
 
-def test_a_client_may_be_given_a_token_or_none_at_all(staff):
+def test_a_client_may_be_given_a_token_or_none_and_a_revision_by_its_date_or_the_newest(staff):
     token = Client(user=staff).token
+    client = Client(user=staff, revision="2025-06-18")
 
     assert "staff" in Client(token=token).call_tool("echo", text="x").text
     with pytest.raises(ProtocolFailure, match="HTTP 401") as raised:
         Client().list_tools()
     assert (raised.value.status, raised.value.code) == (401, -32600)
-
-
-def test_the_revision_may_be_a_date_and_is_the_newest_by_itself(staff):
-    client = Client(user=staff, revision="2025-06-18")
-
     assert client.revision is Revision.V2025_06_18
     assert client.initialize()["protocolVersion"] == "2025-06-18"
     assert Client(user=staff).discover()["supportedVersions"]
@@ -190,7 +186,7 @@ def test_a_resource_is_read_by_its_media_type(request, staff, mime_type, value):
     assert Client(user=staff).read_resource("shop://terms") == value
 
 
-def test_lists_are_put_together_from_their_pages(staff, settings):
+def test_lists_are_put_together_from_their_pages_and_headers_encoded_or_left_out(staff, settings):
     whole = Client(user=staff).list_tools()
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "LIST_PAGE_SIZE": 2}
 
@@ -198,11 +194,6 @@ def test_lists_are_put_together_from_their_pages(staff, settings):
 
     assert client.list_tools() == whole
     assert client.list_resources()
-
-
-def test_a_header_of_none_is_left_out_and_a_name_that_none_can_say_is_encoded(staff):
-    client = Client(user=staff)
-
     assert client.post(b"{}", headers={"Content-Type": None}).status == 415
     with pytest.raises(ProtocolFailure, match="Unknown tool"):
         client.call_tool("gr\u00fc\u00dfe")

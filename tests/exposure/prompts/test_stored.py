@@ -195,24 +195,18 @@ def failing(error):
     return failing_for("mcp_django_prompttemplate", error)
 
 
-def test_without_tables_there_are_no_rows_and_everything_else_is_there(client, caplog):
+def test_without_tables_there_are_no_rows_and_a_lost_connection_is_no_shorter_list(client, caplog):
     make_prompt("apple", "one")
 
+    with failing(OperationalError("server closed the connection unexpectedly")):
+        code, _ = client.failure("prompts/list")
     with failing(DatabaseError("no such table")):
         without = names(client)
 
+    assert code == -32603
     assert without == ["shop_greeting"]
     assert "Stored prompts cannot be read" in caplog.text
     assert names(client) == ["shop_greeting", "apple"]
-
-
-def test_a_connection_lost_while_prompts_are_read_is_an_error_and_no_shorter_list(client):
-    lost = OperationalError("server closed the connection unexpectedly")
-
-    with failing(lost):
-        code, _ = client.failure("prompts/list")
-
-    assert code == -32603
 
 
 # Who gets it
@@ -313,18 +307,15 @@ def test_what_is_for_deleted_groups_only_is_closed_and_not_everybodys(client, st
 
 # Arguments
 
+DAY = {"name": "day", "type": "date"}
+
 
 def test_arguments_are_read_by_their_types(client):
     make_prompt(
         "typed",
         "{{ many }} {{ many|pluralize }}{% if many > 2 %}!{% endif %} {{ day|date:'Y-m' }} "
         "{{ tone }} {{ note }}.",
-        arguments=[
-            {"name": "many", "type": "number"},
-            {"name": "day", "type": "date"},
-            TONE,
-            {"name": "note"},
-        ],
+        arguments=[{"name": "many", "type": "number"}, DAY, TONE, {"name": "note"}],
     )
 
     (said,) = texts(client, "typed", many="3", day="2026-11-18", tone="warm", note="x")
@@ -358,11 +349,8 @@ def test_an_object_is_completed_and_read_with_the_rights_of_the_caller(client):
         "{% if order.status == 'new' %}new{% endif %}",
         arguments=[{**ORDER, "required": False}, TONE],
     )
-    make_prompt(
-        "left_out",
-        "{% if order %}some{% else %}none{% endif %}",
-        arguments=[{**ORDER, "required": False}],
-    )
+    left_out = "{% if order %}some{% else %}none{% endif %}"
+    make_prompt("left_out", left_out, arguments=[{**ORDER, "required": False}])
 
     (said,) = texts(client, "about", order=str(order.pk))
     fence = said.partition("<data-")[2].partition(">")[0]
@@ -413,10 +401,10 @@ def test_a_value_chooses_no_other_resource_and_one_that_is_not_there_is_named(cl
         (f"{order.pk}/", f"{order.pk}%2F"),
         ("1#x", "1%23x"),
     ):
-        assert refusal(client, "about", pk=pk) == (
-            -32602,
-            f"The prompt needs {address.replace('{pk}', shown)}, and there is no such resource.",
+        sentence = (
+            f"The prompt needs {address.replace('{pk}', shown)}, and there is no such resource."
         )
+        assert refusal(client, "about", pk=pk) == (-32602, sentence)
 
 
 def test_resources_of_code_may_be_embedded_unless_they_are_async(client, monkeypatch):
@@ -432,17 +420,14 @@ def test_resources_of_code_may_be_embedded_unless_they_are_async(client, monkeyp
         """Later."""
         return "x"
 
-    day = {"name": "day", "type": "date"}
-    make_prompt("now", {"resource": "shop://today/{day}"}, arguments=[day])
+    make_prompt("now", {"resource": "shop://today/{day}"}, arguments=[DAY])
     make_prompt("then", {"resource": "shop://later"})
 
     (message,) = client.get_prompt("now", day="2026-11-20")
 
     assert message["content"]["resource"]["text"] == "Open on 2026-11-20."
-    assert refusal(client, "then") == (
-        -32602,
-        "shop://later cannot stand in a prompt: its function is async.",
-    )
+    sentence = "shop://later cannot stand in a prompt: its function is async."
+    assert refusal(client, "then") == (-32602, sentence)
 
 
 # Versions
