@@ -3,8 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 from traceback import extract_tb
 
-from django.apps import AppConfig
+from django.apps import AppConfig, apps
 from django.core.exceptions import ImproperlyConfigured
+from django.db.models.signals import pre_save
 from django.utils.module_loading import autodiscover_modules
 
 
@@ -30,6 +31,12 @@ class MCPDjangoConfig(AppConfig):
         decisions.connect()
         receivers.connect()
         receivers.connect_lists()
+        if apps.is_installed("django.contrib.admin"):
+            from django.contrib.admin.models import LogEntry
+
+            from mcp_django.exposure.admin_bridge.history import sign_entry
+
+            generation.watch(sign_entry, pre_save, sender=LogEntry)
         registry.prompt_files = PromptFiles()
         try:
             autodiscover_modules("mcp")

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
@@ -277,6 +278,21 @@ class CallContext:
         if self.interview is None:
             raise RuntimeError(UNDECLARED)
         return self.interview
+
+
+#: The call whose function or action of the site runs now, for receivers of signals.
+_running: ContextVar[CallContext | None] = ContextVar("mcp_django_call", default=None)
+running_call = _running.get
+
+
+@contextmanager
+def running(context: CallContext) -> Iterator[None]:
+    """Code of the site runs for this call, in this thread or in this coroutine."""
+    token = _running.set(context)
+    try:
+        yield
+    finally:
+        _running.reset(token)
 
 
 def finite(value: Any) -> float | None:

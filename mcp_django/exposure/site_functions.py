@@ -14,7 +14,7 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import transaction
 from django.utils.functional import Promise
 
-from mcp_django.context import CallContext
+from mcp_django.context import CallContext, running
 from mcp_django.exposure.functions.results import refusals_in_words
 from mcp_django.exposure.functions.signatures import (
     Permission,
@@ -136,8 +136,9 @@ class SiteFunction:
             )
         called = partial(self.function, **arguments, **self.signature.fill(context))
         if self.is_async:
-            return PendingCall(awaitable=self._run_async(called, conversation), finish=finish)
-        with self.refusals(), ExitStack() as stack:
+            awaitable = self._run_async(context, called, conversation)
+            return PendingCall(awaitable=awaitable, finish=finish)
+        with self.refusals(), running(context), ExitStack() as stack:
             for alias in self.databases():
                 stack.enter_context(transaction.atomic(using=alias))
             if conversation is not None:
@@ -149,8 +150,10 @@ class SiteFunction:
                 conversation.settle()
             return finish(value)
 
-    async def _run_async(self, called: Callable[[], Any], conversation: Elicitation | None) -> Any:
-        with self.refusals():
+    async def _run_async(
+        self, context: CallContext, called: Callable[[], Any], conversation: Elicitation | None
+    ) -> Any:
+        with self.refusals(), running(context):
             return await (awaited(conversation, called) if conversation else called())
 
     def databases(self) -> Iterable[str]:

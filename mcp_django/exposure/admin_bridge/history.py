@@ -30,9 +30,10 @@ from django.utils import translation
 from django.utils.text import capfirst, get_text_list
 
 from mcp_django.conf import get_config
+from mcp_django.context import running_call
 from mcp_django.exposure.admin_bridge.changes import brief, key_as_json, relations_of
 from mcp_django.exposure.admin_bridge.forms import Saved
-from mcp_django.exposure.admin_bridge.requests import NOTE
+from mcp_django.exposure.admin_bridge.requests import NOTE, client_name
 from mcp_django.exposure.admin_bridge.rights import CHANGE as CHANGES
 from mcp_django.exposure.admin_bridge.rights import may, viewing_admin
 from mcp_django.exposure.limits import limited, raise_lost_database
@@ -367,6 +368,23 @@ def key_of(value: Any) -> Any:
     if not isinstance(value, Model):
         raise TypeError
     return key_as_json(value.pk)
+
+
+def sign_entry(*, instance: LogEntry, **kwargs: Any) -> None:
+    """Before a function or an action of the site writes an entry: note which client acts. Entries
+    that are written many together send no signal.
+    """
+    context, message = running_call(), instance.change_message
+    if context is None or not instance._state.adding or NOTE in message.lower():
+        return
+    note, parts = f"{NOTE}{client_name(context)}", parts_of_message(message)
+    if parts is None:
+        instance.change_message = f"{message} ({note})"
+    elif parts:
+        parts.append(("added", {"name": "note", "object": note}))
+        instance.change_message = json.dumps([{verb: what} for verb, what in parts])
+    else:
+        instance.change_message = note[0].upper() + note[1:]
 
 
 def is_note(what: Mapping[str, Any]) -> bool:

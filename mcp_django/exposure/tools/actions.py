@@ -17,7 +17,7 @@ from django.contrib.admin import ModelAdmin
 from msgspec import UNSET, UnsetType
 
 from mcp_django.cached import Cached
-from mcp_django.context import CallContext
+from mcp_django.context import CallContext, running
 from mcp_django.exceptions import NotFound
 from mcp_django.exposure.admin_bridge.compat import (
     AdminAction,
@@ -302,7 +302,8 @@ class ActionTool(OfferedAction):
         """Run the action, or show what it would do. Raises ToolError for what the admin refuses
         and for what it fails at.
         """
-        return ActionCall(**vars(self), arguments=self._read(arguments)).run()
+        with running(self.context):
+            return ActionCall(**vars(self), arguments=self._read(arguments)).run()
 
     def _read(self, arguments: Mapping[str, Any]) -> Any:
         # Without an example: that of a change could be taken for an order.

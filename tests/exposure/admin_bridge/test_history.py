@@ -6,6 +6,7 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from asgiref.sync import sync_to_async
 from django import forms
 from django.contrib import admin
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
@@ -411,3 +412,37 @@ def test_the_tool_exists_where_an_admin_shows_records_and_for_nobody_else(
     arguments = {"model": "shop.order", "pk": order.pk}
     assert other.failure("tools/call", name="get_history", arguments=arguments) == UNKNOWN
     assert "get_history" in {tool["name"] for tool in boss.list_tools()}
+
+
+@pytest.mark.parametrize("is_async", [False, True], ids=["sync", "async"])
+@pytest.mark.parametrize(
+    ("flag", "message", "change"),
+    [
+        (CHANGE, "Late.", "Late. (through an assistant: mcp_django.testing)"),
+        (
+            CHANGE,
+            [{"changed": {"fields": ["Status"]}}],
+            "Changed Status. Added note “through an assistant: mcp_django.testing”.",
+        ),
+        (DELETION, "", "Through an assistant: mcp_django.testing"),
+        (CHANGE, "Through an assistant: x", "Through an assistant: x"),
+    ],
+)
+def test_an_entry_that_a_function_writes_names_the_assistant(
+    client, add_tool, log, flag, message, change, is_async
+):
+    def write_entry() -> None:
+        """Write an entry."""
+        log(message, flag=flag)
+
+    async def write_later() -> None:
+        """Write an entry in a coroutine."""
+        await sync_to_async(log)(message, flag=flag)
+
+    add_tool(write_later if is_async else write_entry)
+    called = client.call_tool("write_later" if is_async else "write_entry")
+    log("In the admin.")
+
+    assert not called.is_error, called.text
+    entries = LogEntry.objects.order_by("pk")
+    assert [entry.get_change_message() for entry in entries] == [change, "In the admin."]
