@@ -147,14 +147,8 @@ class InlineForms:
         found: dict[int, tuple[int, Mapping[str, Any]]] = {}
         new = len(stored)
         for number, row in enumerate(wanted, start=1):
-            if row.get("pk") is None:
-                at, refusal = new, self._why_not_add(row, new)
-            else:
-                at, refusal = places.get(str(row["pk"]), -1), self._why_not_change(row)
-                if at == -1 or at in found:
-                    what = "There is no row" if at == -1 else "There are two changes of the row"
-                    refusal = f"{what} with the key {shown_value(row['pk'])}."
-            if refusal:
+            at = new if row.get("pk") is None else places.get(str(row["pk"]), -1)
+            if refusal := self._refusal(row, at, is_repeated=at in found):
                 post.refuse(self.prefix, refusal)
                 continue
             if row.get("delete"):
@@ -166,17 +160,19 @@ class InlineForms:
             new = max(new, at + 1)
         return found
 
-    def _why_not_add(self, row: Mapping[str, Any], at: int) -> str:
-        if row.get("delete", False):
-            return "Name the key of the row to delete."
-        if not self.shown.has_add_permission:
-            return "You may not add rows here."
-        if at >= (self.formset.max_num or 0):
-            return f"There can be at most {self.formset.max_num} rows."
-        return ""
-
-    def _why_not_change(self, row: Mapping[str, Any]) -> str:
+    def _refusal(self, row: Mapping[str, Any], at: int, *, is_repeated: bool) -> str:
+        """Why the row at a place cannot be added or changed like this. Empty: it can."""
         is_deleted = row.get("delete", False)
+        if row.get("pk") is None:
+            if is_deleted:
+                return "Name the key of the row to delete."
+            if not self.shown.has_add_permission:
+                return "You may not add rows here."
+            is_full = at >= (self.formset.max_num or 0)
+            return f"There can be at most {self.formset.max_num} rows." if is_full else ""
+        if at == -1 or is_repeated:
+            what = "There are two changes of the row" if is_repeated else "There is no row"
+            return f"{what} with the key {shown_value(row['pk'])}."
         if not isinstance(is_deleted, bool):
             return "delete is true or false."
         if is_deleted and not (self.formset.can_delete and self.shown.has_delete_permission):

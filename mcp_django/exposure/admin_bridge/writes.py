@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
-from copy import copy
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -12,7 +11,6 @@ from typing import Any
 import msgspec
 from django.contrib.admin.models import LogEntry
 from django.contrib.admin.options import get_content_type_for_model
-from django.contrib.admin.utils import flatten_fieldsets
 from django.db import DataError, IntegrityError, OperationalError, router, transaction
 from django.db.models import Model, QuerySet
 
@@ -36,7 +34,6 @@ from mcp_django.exposure.admin_bridge.history import (
     kept_values,
     log_of,
 )
-from mcp_django.exposure.admin_bridge.posts import disable_unshown
 from mcp_django.exposure.admin_bridge.relations import (
     COMBINED,
     FORMS,
@@ -46,9 +43,7 @@ from mcp_django.exposure.admin_bridge.relations import (
 )
 from mcp_django.exposure.admin_bridge.requests import (
     CapturedMessage,
-    admin_request,
     messages_as_json,
-    path_of,
     site_code,
 )
 from mcp_django.exposure.admin_bridge.rights import (
@@ -60,11 +55,9 @@ from mcp_django.exposure.admin_bridge.rights import (
     find_locked,
     may,
     model_admin_for,
-    settable,
     stored_row,
+    viewing_admin,
 )
-from mcp_django.exposure.forms.schemas import shown_fields
-from mcp_django.exposure.forms.values import takes_json
 from mcp_django.exposure.limits import contended, is_timeout, limited
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
@@ -106,9 +99,9 @@ def describe_writing(
     found: dict[str, Any] = {}
     model = exposure.model
     if may(rights, model, ADD):
-        found["create_record"] = described(creation, context, rights, exposure)
+        found["create_record"] = described(context, rights, exposure, verb=ADD)
     if may(rights, model, CHANGE):
-        changed = described(change, context, rights, exposure)
+        changed = described(context, rights, exposure, verb=CHANGE)
         names = names_of(changed)
         is_same = names is not None and names == names_of(found.get("create_record", {}))
         found["update_record"] = {"values": as_for_create(changed)} if is_same else changed
@@ -118,15 +111,51 @@ def describe_writing(
 
 
 def described(
-    describe: Any, context: CallContext, rights: Rights, exposure: ModelExposure
+    context: CallContext, rights: Rights, exposure: ModelExposure, *, verb: str
 ) -> dict[str, Any]:
+    """What the form takes to add a record, or to change the first one that this caller may change:
+    the form of another may differ.
+    """
+    model_admin, rows = rights.model_admin(exposure.model), {}
     try:
-        with site_code(rights.model_admin(exposure.model)):
-            made: dict[str, Any] = describe(context, rights, exposure)
-            return made
+        with site_code(model_admin):
+            record = None if verb == ADD else first_changeable(rights, exposure)
+            form = RecordForm(context, rights, exposure, model_admin, obj=record)
+            if form.obstacle:
+                raise ToolError(form.obstacle)
+            sets = Sets.WHOLE if verb == ADD else Sets.CHANGED
+            describer = AdminDescriber(rights, partial=verb == CHANGE, sets=sets)
+            values = describer.form(form.form, names=form.names)
+            if verb == ADD:
+                describer = AdminDescriber(rights, partial=True, sets=Sets.EITHER)
+                rows = {
+                    one.prefix: describer.formset(one.formset, names=one.names)
+                    for one in form.inlines
+                    if one.is_offered
+                }
     except ToolError as error:
         # The rest of the description holds.
         return {"unavailable": str(error)}
+    # A slug that the page makes of a title need not be sent.
+    if required := [name for name in values.pop("required", ()) if name not in form.prepopulated]:
+        values["required"] = required
+    parts = {"inlines": rows, "only_in_a_browser": form.browser_only}
+    return {"values": values, **{name: part for name, part in parts.items() if part}}
+
+
+def first_changeable(rights: Rights, exposure: ModelExposure) -> Any:
+    """A record whose page this caller sees and may change. Raises ToolError without one among the
+    first.
+    """
+    model, rows = exposure.model, rights.rows(exposure.model)
+    with limited(rows.db):
+        for record in rows[:MOST_TRIED]:
+            is_seen = rights.may_view_object(model, record) and viewing_admin(
+                rights, exposure, record
+            )
+            if is_seen and may(rights, model, CHANGE, record):
+                return record
+    raise ToolError("There is no record that you can change.")
 
 
 def as_for_create(schemas: Mapping[str, Any]) -> str:
@@ -141,53 +170,6 @@ def as_for_create(schemas: Mapping[str, Any]) -> str:
 
 def names_of(schemas: Mapping[str, Any]) -> Collection[str] | None:
     return schemas["values"]["properties"].keys() if "values" in schemas else None
-
-
-def creation(context: CallContext, rights: Rights, exposure: ModelExposure) -> dict[str, Any]:
-    form = RecordForm(context, rights, exposure, rights.model_admin(exposure.model))
-    if form.obstacle:
-        return {"unavailable": form.obstacle}
-    values = AdminDescriber(rights).form(form.form, names=form.names)
-    # A slug that the page makes of a title need not be sent.
-    if required := [name for name in values.pop("required", ()) if name not in form.prepopulated]:
-        values["required"] = required
-    found = {"values": values}
-    describer = AdminDescriber(rights, partial=True, sets=Sets.EITHER)
-    rows = {
-        one.prefix: describer.formset(one.formset, names=one.names)
-        for one in form.inlines
-        if one.is_offered
-    }
-    parts = {"inlines": rows, "only_in_a_browser": form.browser_only}
-    return found | {name: part for name, part in parts.items() if part}
-
-
-def change(context: CallContext, rights: Rights, exposure: ModelExposure) -> dict[str, Any]:
-    """For the first record that this caller may change, so the form of another may differ."""
-    model_admin = rights.model_admin(exposure.model)
-    request, _ = admin_request(
-        context, rights, model_admin, path=path_of(model_admin, "changelist")
-    )
-    model, rows = exposure.model, rights.rows(exposure.model)
-    with limited(rows.db):
-        changeable = (
-            one
-            for one in rows[:MOST_TRIED]
-            if rights.may_view_object(model, one) and may(rights, model, CHANGE, one)
-        )
-        record = next(changeable, None)
-    if record is None:
-        raise ToolError("There is no record that you can change.")
-    one_call = copy(model_admin)
-    fieldsets = one_call.get_fieldsets(request, record)
-    kind = one_call.get_form(request, record, change=True, fields=flatten_fieldsets(fieldsets))
-    form = kind(instance=record)
-    disable_unshown(form, fieldsets)
-    offered = settable(rights, exposure, shown_fields(form), obj=record)
-    names = [name for name in offered if takes_json(form.fields[name])]
-    schema = AdminDescriber(rights, partial=True, sets=Sets.CHANGED).form(form, names=names)
-    in_browser = [name for name in offered if name not in names]
-    return {"values": schema, **({"only_in_a_browser": in_browser} if in_browser else {})}
 
 
 #: Keys that the answer of a deletion names.
