@@ -63,7 +63,7 @@ FAULTS: tuple[Fault, ...] = (
         new="pass",
     ),
     Fault(
-        file=f"{BRIDGE}/changes.py",
+        file=f"{BRIDGE}/history.py",
         old="using=using, is_answer=False",
         new="using=using",
     ),
@@ -88,7 +88,7 @@ FAULTS: tuple[Fault, ...] = (
         new='return choices.order_by("pk")',
     ),
     Fault(
-        file=f"{BRIDGE}/changes.py",
+        file=f"{BRIDGE}/history.py",
         old="if not (after.record and shows_relation(rights, relation)):",
         new="if not after.record:",
     ),

@@ -80,10 +80,7 @@ def menu_actions(model_admin: ModelAdmin[Any], request: HttpRequest) -> Iterator
 def menus() -> list[tuple[Place, Any]]:
     if LOCATIONS is None:
         return [(Place.CHANGELIST, None)]
-    return [
-        (Place.CHANGELIST, LOCATIONS.CHANGE_LIST),
-        (Place.CHANGE_FORM, LOCATIONS.CHANGE_FORM),
-    ]
+    return [(Place.CHANGELIST, LOCATIONS.CHANGE_LIST), (Place.CHANGE_FORM, LOCATIONS.CHANGE_FORM)]
 
 
 def asked(method: Callable[..., Any], request: HttpRequest, location: Any) -> Any:

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
@@ -274,6 +274,7 @@ class Accepted(ToolError):
     """The form took what was sent, and nothing was saved yet."""
 
 
+@dataclass(eq=False)
 class RecordForm:
     """The add form of a model, or the change form of one record, as this caller gets it.
 
@@ -281,20 +282,14 @@ class RecordForm:
     levels are not checked here, but by `rights.may`.
     """
 
-    def __init__(
-        self,
-        context: CallContext,
-        rights: Rights,
-        exposure: ModelExposure,
-        model_admin: Any,
-        *,
-        obj: Any = None,
-    ) -> None:
-        self.context = context
-        self.rights = rights
-        self.exposure = exposure
-        self.admin = model_admin
-        self.obj = obj
+    context: CallContext
+    rights: Rights
+    exposure: ModelExposure
+    admin: Any
+    _: KW_ONLY
+    obj: Any = None
+
+    def __post_init__(self) -> None:
         self._open()
 
     def _open(self) -> None:
@@ -394,9 +389,8 @@ class RecordForm:
 
         def take_obj(request: HttpRequest, *args: Any) -> Any:
             rows, own_rows = one_call.get_queryset(request), self.rights.rows(self.exposure.model)
-            queries = [rows.query, own_rows.query]
             with suppress(EmptyResultSet):
-                sql, own_sql = [one.sql_with_params() for one in queries]
+                sql, own_sql = [one.query.sql_with_params() for one in (rows, own_rows)]
                 if sql == own_sql and rows.model is type(self.obj):
                     return self.obj
             return get_object(request, *args)
@@ -486,13 +480,10 @@ class RecordForm:
         }
         hidden = unreadable.intersection(post.sent[""])
         formsets = {one.prefix: one.formset.model for one in self.inlines}
-        hidden |= {
-            prefix
-            for prefix, model in formsets.items()
-            for row, names in post.sent.items()
-            if row.rpartition("-")[0] == prefix
-            and not all(can_find_out(self.rights, model, name) for name in names)
-        }
+        for row, names in post.sent.items():
+            model = formsets.get(prefix := row.rpartition("-")[0])
+            if model and not all(can_find_out(self.rights, model, name) for name in names):
+                hidden.add(prefix)
         # In the order of the page, whatever was added.
         order = dict.fromkeys((*self.form.fields, *formsets, *changed))
         secret = unreadable.difference(self.names)

@@ -129,9 +129,8 @@ class ActionPage:
                 except jsonschema_rs.ValidationError as error:
                     raise ToolError(f"answer: {name}: {error.message[:200]}.") from None
                 post.pairs += plain_pairs(self.form, name, value)
-        button = next((one for one in self.form.buttons if one.name), None)
-        if button is not None:
-            post.pairs.append((button.name, button.value))
+        buttons = [(one.name, one.value) for one in self.form.buttons if one.name]
+        post.pairs += buttons[:1]
         return post
 
     def refusals(self, post: Post, rights: Rights) -> dict[str, Any]:
@@ -219,10 +218,9 @@ def fill_in(post: Post, bound: Any, value: Any, *, rights: Rights) -> None:
 
 def plain_pairs(form: Form, name: str, value: Any) -> list[Pair]:
     """Where only the HTML is known: texts, options by their values, and boxes to tick."""
-    boxes = (one for one in form.controls if one.name == name and one.kind == "checkbox")
-    box = next(boxes, None)
-    if box is not None:
-        return [(name, box.value)] if value else []
+    boxes = [one for one in form.controls if one.name == name and one.kind == "checkbox"]
+    if boxes:
+        return [(name, boxes[0].value)] if value else []
     values = value if isinstance(value, list) else [value]
     return [(name, str(one)) for one in values]
 
@@ -255,11 +253,7 @@ def page_of_form(form: BaseForm, rights: Rights) -> ActionPage:
 
 
 def with_forms(
-    page: ActionPage,
-    found: Sequence[BaseForm],
-    rights: Rights,
-    *,
-    names: Collection[str] | None,
+    page: ActionPage, found: Sequence[BaseForm], rights: Rights, *, names: Collection[str] | None
 ) -> ActionPage:
     """The page with those of the forms that have a field among `names`, or with all of them."""
     describer = AdminDescriber(rights)
@@ -320,9 +314,6 @@ def forms_in(value: Any, *, depth: int = 0) -> Iterator[BaseForm]:
         yield from value.forms
     elif isinstance(getattr(value, "form", None), BaseForm):
         yield value.form
-    elif depth < DEPTH and isinstance(value, Mapping):
-        for one in value.values():
-            yield from forms_in(one, depth=depth + 1)
-    elif depth < DEPTH and isinstance(value, list | tuple):
-        for one in value[:WIDTH]:
+    elif depth < DEPTH and isinstance(value, Mapping | list | tuple):
+        for one in value.values() if isinstance(value, Mapping) else value[:WIDTH]:
             yield from forms_in(one, depth=depth + 1)

@@ -24,7 +24,7 @@ from mcp_django.exposure.admin_bridge.relations import (
     find_related,
     join_members,
     names_as_text,
-    posted_keys,
+    posted_key,
     takes_names,
 )
 from mcp_django.exposure.forms.schemas import InvalidValue, errors_of
@@ -136,8 +136,10 @@ class SubmittedForm:
         field = bound.field
         if isinstance(field, ModelMultipleChoiceField):
             keys, left, hidden = find_members(self.rights, bound, value)
-            data = dict.fromkeys([*keys, *posted_keys(field, [*left, *hidden])])
-            return [*data], partial(join_members, keys=keys, left=left, hidden=hidden)
+            data = [*keys, *(posted_key(field, one) for one in (*left, *hidden))]
+            return [*dict.fromkeys(data)], partial(
+                join_members, keys=keys, left=left, hidden=hidden
+            )
         if isinstance(value, dict | list) and takes_names(bound):
             value = names_as_text(bound, value)
         meant = meaning(
@@ -197,7 +199,6 @@ class SubmittedForm:
 #
 # A browser sends each field as a text, and what it shows has lost something already: outer spaces,
 # line breaks, microseconds, a choice that is no longer offered.
-
 
 #: The data of a field whose value was refused.
 INVALID_DATA: Any = object()

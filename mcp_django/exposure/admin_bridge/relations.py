@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
 from dataclasses import KW_ONLY, dataclass
@@ -113,7 +113,7 @@ class AdminDescriber(Describer):
             return None
         labels = visible_labels(self.rights, model, [one.pk for one in found])
         return [
-            (key := str(field.prepare_value(one)), labels[one.pk] or key)
+            (key := posted_key(field, one), labels[one.pk] or key)
             for one in found
             if one.pk in labels
         ]
@@ -180,8 +180,7 @@ def find_members(
     removed = find_several(Finder(rights, field, among_all=True), changes.get("remove", []))
     if both := [key for key in dict.fromkeys(added) if key in removed]:
         raise InvalidValue(f"The same record is in add and in remove: {', '.join(both)}.")
-    keys = posted_keys(field, visible)
-    left = [one for one, key in zip(visible, keys, strict=True) if key not in removed]
+    left = [one for one in visible if posted_key(field, one) not in removed]
     return added, left, hidden
 
 
@@ -268,9 +267,9 @@ def all_related(field: Any) -> QuerySet[Any]:
     return records
 
 
-def posted_keys(field: Any, objects: Iterable[Any]) -> list[str]:
-    """Records as the form takes them."""
-    return [str(field.prepare_value(one)) for one in objects]
+def posted_key(field: Any, obj: Any) -> str:
+    """A record as the form takes it."""
+    return str(field.prepare_value(obj))
 
 
 def split_members(rights: Rights, bound: Any) -> tuple[list[Any], list[Any]]:
@@ -336,12 +335,9 @@ class Finder:
         if self.is_shown:
             visible = visible_labels(self.rights, self.model, [one.pk for one in objects])
             objects = [one for one in objects if one.pk in visible]
-            self.labels |= {self.as_taken(one): visible[one.pk] for one in objects}
-        known = {getattr(one, column.attname): self.as_taken(one) for one in objects}
+            self.labels |= {posted_key(self.field, one): visible[one.pk] for one in objects}
+        known = {getattr(one, column.attname): posted_key(self.field, one) for one in objects}
         return {at: known[value] for at, value in wanted.items() if value in known}
-
-    def as_taken(self, obj: Any) -> str:
-        return str(self.field.prepare_value(obj))
 
     def by_text(self, value: Any) -> str:
         if is_content_type_model(self.model) and isinstance(value, str):
@@ -357,14 +353,14 @@ class Finder:
         names = self.model._meta
         if not objects:
             raise InvalidValue(f"No {names.verbose_name} matches {quoted(value)}.")
+        keys = [posted_key(self.field, one) for one in objects]
         if len(objects) == 1 and not has_more:
-            self.labels[self.as_taken(objects[0])] = labels[objects[0].pk]
-            return self.as_taken(objects[0])
+            self.labels[keys[0]] = labels[objects[0].pk]
+            return keys[0]
         shown = fenced_labels_of(self.rights, self.model, [one.pk for one in objects])
         named = ", ".join(
             f"{key}: {label}" if (label := shown.get(one.pk)) else key
-            for one in objects[:MOST_NAMED]
-            for key in [self.as_taken(one)]
+            for one, key in zip(objects[:MOST_NAMED], keys, strict=False)
         )
         is_many = has_more or len(objects) > MOST_NAMED
         count = f"More than {MOST_NAMED}" if is_many else len(objects)

@@ -16,23 +16,21 @@ from django.db.models import Model, QuerySet
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotDone, QueryError, ToolError
-from mcp_django.exposure.admin_bridge.changes import (
-    RecordState,
-    before_and_after,
-    brief,
-    key_as_json,
-    relations_of,
-    state_of_record,
-)
 from mcp_django.exposure.admin_bridge.deletes import Deletion, check_within, deletion_words
 from mcp_django.exposure.admin_bridge.dry_runs import dry_run as trying
 from mcp_django.exposure.admin_bridge.forms import RecordForm, Saved, version_in_form
 from mcp_django.exposure.admin_bridge.history import (
+    RecordState,
+    before_and_after,
+    brief,
     fields_as_json,
     keep_values,
     keeps_values,
     kept_values,
+    key_as_json,
     log_of,
+    relations_of,
+    state_of_record,
 )
 from mcp_django.exposure.admin_bridge.relations import (
     COMBINED,
@@ -41,11 +39,7 @@ from mcp_django.exposure.admin_bridge.relations import (
     Sets,
     related_words,
 )
-from mcp_django.exposure.admin_bridge.requests import (
-    CapturedMessage,
-    messages_as_json,
-    site_code,
-)
+from mcp_django.exposure.admin_bridge.requests import CapturedMessage, messages_as_json, site_code
 from mcp_django.exposure.admin_bridge.rights import (
     ADD,
     CHANGE,
@@ -195,11 +189,7 @@ def save(
 
 
 def save_one(
-    context: CallContext,
-    rights: Rights,
-    given: CreateRecord | UpdateRecord,
-    *,
-    using: str,
+    context: CallContext, rights: Rights, given: CreateRecord | UpdateRecord, *, using: str
 ) -> tuple[Saved, RecordState | None, RecordState]:
     """Save a record, in the transaction of the call. Returns what was saved, and the record before
     and after it.
@@ -357,9 +347,7 @@ def undo(context: CallContext, rights: Rights, given: UndoChange) -> dict[str, A
         check_changeable(rights, exposure, obj)
         log = log_of(rights, exposure, obj)
         entries: QuerySet[Any] = LogEntry.objects.filter(
-            pk=given.change,
-            content_type=get_content_type_for_model(model),
-            object_id=str(obj.pk),
+            pk=given.change, content_type=get_content_type_for_model(model), object_id=str(obj.pk)
         )
         entry = entries.first() if -(2**31) < given.change < 2**31 else None
         values = {} if entry is None else kept_values(entry.change_message)
@@ -490,25 +478,25 @@ def said_of_deleted_rows(
     return "\n".join(lines)
 
 
+REASONS: dict[type[Exception], str] = {
+    IntegrityError: "the database refuses this because of other records. They may depend on it, "
+    "or have the same values.",
+    DataError: "the database cannot hold one of the values.",
+    OperationalError: "the database took too long.",
+}
+
+
 @contextmanager
 def writing(using: str) -> Iterator[None]:
     """A transaction. Raises ToolError for what the database refuses."""
     try:
         with contended(), transaction.atomic(using=using):
             yield
-    except IntegrityError as error:
-        raise ToolError(
-            "Nothing was saved: the database refuses this because of other records. They may "
-            "depend on it, or have the same values."
-        ) from error
-    except DataError as error:
-        raise ToolError(
-            "Nothing was saved: the database cannot hold one of the values."
-        ) from error
-    except OperationalError as error:
-        if not is_timeout(error):
+    except (IntegrityError, DataError, OperationalError) as error:
+        if isinstance(error, OperationalError) and not is_timeout(error):
             raise
-        raise ToolError("Nothing was saved: the database took too long.") from error
+        reason = next(text for kind, text in REASONS.items() if isinstance(error, kind))
+        raise ToolError(f"Nothing was saved: {reason}") from error
 
 
 def written_row(saved: Saved, model: type[Model], *, using: str) -> Model | None:

@@ -175,8 +175,6 @@ FORMATS: tuple[tuple[type[fields.Field], str], ...] = (
     (fields.URLField, "uri"),
     (fields.UUIDField, "uuid"),
 )
-#: "format": email, uri, date and date-time are all that a flat form may have.
-FLAT_FORMATS = frozenset({"date", "date-time", "email", "uri"})
 
 
 @dataclass(eq=False, kw_only=True)
@@ -425,7 +423,8 @@ class Describer:
         if shape == "date-time" and not settings.USE_TZ:
             shape = ""
             schema["description"] = "Such as 2026-01-31T14:30:00."
-        if shape and not (self.flat and shape not in FLAT_FORMATS):
+        # "format": email, uri, date and date-time are all that a flat form may have.
+        if shape and not (self.flat and shape == "uuid"):
             schema["format"] = shape
         # A time of day has no offset here, and one of JSON Schema must have one; durations with
         # fractions of a second are none of JSON Schema.

@@ -33,6 +33,7 @@ from django.utils.text import get_valid_filename
 from mcp_django.conf import get_config
 from mcp_django.exposure.forms.html import read_page, successful
 from mcp_django.exposure.forms.schemas import (
+    MOST_ALLOWED,
     InvalidValue,
     example_of_parts,
     kind_of_form_field,
@@ -162,8 +163,6 @@ Pair: TypeAlias = tuple[str, str]
 #: InvalidValue.
 Find: TypeAlias = Callable[[Any, Any], Any]
 
-#: Choices that a sentence names.
-MOST_ALLOWED = 20
 #: Records or choices in one list.
 MOST_ITEMS = 1000
 

@@ -319,7 +319,7 @@ def is_readable(rights: Rights, exposure: ModelExposure, answer: dict[str, Any])
     except ToolError:
         return False
     # The admin is optional; who has created a record has it.
-    from mcp_django.exposure.admin_bridge.changes import shows_members
+    from mcp_django.exposure.admin_bridge.history import shows_members
 
     is_shown = set(answer["record"]) <= set(msgspec.json.decode(record))
     return is_shown and shows_members(rights, exposure.model, answer["changed"])
