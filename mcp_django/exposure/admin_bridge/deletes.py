@@ -170,7 +170,12 @@ class Deletion:
         """Raises ToolError when nothing was deleted. Call it in a transaction."""
         with site_code(self.admin):
             if len(self.objects) > 1 and self._offers_joint():
-                return self._delete_together()
+                one_call = signed_copy(self.admin, self.context)
+                request, recorder = self._request("changelist", None, CONFIRMED)
+                rows = self._queryset(one_call, request)
+                one_call.log_deletions(request, rows)
+                one_call.delete_queryset(request, rows)
+                return recorder.messages
             return [message for key in self.keys for message in self._delete(key)]
 
     def _request(
@@ -212,14 +217,6 @@ class Deletion:
         request, _ = self._request("changelist")
         found = copy(self.admin).get_actions(request).get(delete_selected.__name__)
         return found is not None and parts_of(found)[0] is delete_selected
-
-    def _delete_together(self) -> Sequence[CapturedMessage]:
-        one_call = signed_copy(self.admin, self.context)
-        request, recorder = self._request("changelist", None, CONFIRMED)
-        rows = self._queryset(one_call, request)
-        one_call.log_deletions(request, rows)
-        one_call.delete_queryset(request, rows)
-        return recorder.messages
 
     def _delete(self, key: Any) -> Sequence[CapturedMessage]:
         one_call = signed_copy(self.admin, self.context)

@@ -584,8 +584,13 @@ def rows_of_simple_history(log: RecordLog) -> list[HistoryEntry]:
     entries = []
     for row, before in pairs[:MOST_READ]:
         action = TYPES.get(row.history_type, "changed")
-        is_compared = action == "changed" and before is not None
-        names = changed_names(log, row, before) if is_compared else []
+        names: list[str] = []
+        if action == "changed" and before is not None:
+            known = [field.name for field in before.tracked_fields if field.editable]
+            known += [field.name for field in before._history_m2m_fields]
+            # The fields that the caller reads.
+            included = [name for name in known if name in log.names.fields]
+            names = list(row.diff_against(before, included_fields=included).changed_fields)
         if names or action != "changed":
             entries.append(
                 HistoryEntry(
@@ -597,14 +602,6 @@ def rows_of_simple_history(log: RecordLog) -> list[HistoryEntry]:
                 )
             )
     return entries
-
-
-def changed_names(log: RecordLog, row: Any, before: Any) -> list[str]:
-    """The fields that are others than before, out of those that the caller reads."""
-    known = [field.name for field in before.tracked_fields if field.editable]
-    known += [field.name for field in before._history_m2m_fields]
-    included = [name for name in known if name in log.names.fields]
-    return list(row.diff_against(before, included_fields=included).changed_fields)
 
 
 def versions_of_reversion(log: RecordLog) -> list[HistoryEntry]:

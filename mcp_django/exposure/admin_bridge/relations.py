@@ -390,7 +390,11 @@ class Finder:
         request = self.rights.request
         if model_admin is None or not model_admin.has_view_permission(request):
             return [], False
-        names = self.searched(model_admin.get_search_fields(request))
+        # What is found, or not found, tells about a column as much as a filter does.
+        access = allowed_paths(self.rights, self.rights.exposed.exposures[self.model])
+        usable = {**access.tables[FILTER], **access.tables[SEARCH]}
+        searched = model_admin.get_search_fields(request)
+        names = [name for name in searched if is_usable(name.lstrip("^=@"), usable)]
         if not (names and is_searchable(given)):
             return [], False
         # The registered instance is everybody's.
@@ -400,15 +404,6 @@ class Finder:
         most = MOST_JUDGED if self.rights.checks_rows_one_by_one(self.model) else MOST_NAMED
         # With `pk__in` no row comes twice, so it does not matter whether the search says it may.
         return self.first(rows.values("pk"), most=most)
-
-    def searched(self, names: Sequence[str]) -> list[str]:
-        """Those of the admin's search fields that this caller may search by.
-
-        What is found, or not found, tells about a column as much as a filter does.
-        """
-        access = allowed_paths(self.rights, self.rights.exposed.exposures[self.model])
-        usable = {**access.tables[FILTER], **access.tables[SEARCH]}
-        return [name for name in names if is_usable(name.lstrip("^=@"), usable)]
 
 
 def is_usable(path: str, usable: Mapping[str, Path]) -> bool:
