@@ -359,20 +359,17 @@ def apply_values(
             submitted.values[path, name](form)
         elif field.disabled:
             continue
-        elif is_kept:
-            kept.add(name)
-            value = stored(form.instance, name)
-            set_aside(field, value)
-            # Else Django would leave a field that only the model needs out of its checks.
-            field.required |= type(value) is SimpleLazyObject
-        elif takes_json(field):
+        elif not is_kept and takes_json(field):
             send(form, name=name, data=data_of_initial(field, initial))
         else:
             kept.add(name)
-            value = initial
-            if initial is None:
-                value = stored(form.instance, name) if name in columns else clean_nothing(field)
+            if is_kept or (initial is None and name in columns):
+                value = stored(form.instance, name)
+            else:
+                value = clean_nothing(field) if initial is None else initial
             set_aside(field, value)
+            # Else Django would leave a field that only the model needs out of its checks.
+            field.required |= type(value) is SimpleLazyObject
     leave_unchecked(form, kept)
 
 

@@ -77,28 +77,24 @@ def signed_copy(model_admin: Any, context: CallContext) -> Any:
 
     def logged_deletions(request: HttpRequest, queryset: Any) -> Any:
         entries = log_deletions(request, queryset)
-        sign_deletions(entries, note[0].upper() + note[1:])
+        # A site may log somewhere else, or not at all.
+        logged = entries if isinstance(entries, Iterable) else [entries]
+        found: list[Any] = [one for one in logged if isinstance(one, LogEntry)]
+        rows = Q(pk__in=[one.pk for one in found])
+        names = ("user_id", "content_type_id", "object_id")
+        for one in found:
+            if one.pk is None:
+                # MySQL tells no keys of rows that were inserted together.
+                rows |= Q(**{name: getattr(one, name) for name in names})
+        # The admin gives deletions no text at all, so theirs comes afterwards.
+        silent = LogEntry.objects.filter(rows, action_flag=DELETION, change_message="")
+        silent.update(change_message=note[0].upper() + note[1:])
         return entries
 
     one_call.log_addition = signed(one_call.log_addition)
     one_call.log_change = signed(one_call.log_change)
     one_call.log_deletions = logged_deletions
     return one_call
-
-
-def sign_deletions(entries: Any, note: str) -> None:
-    """The admin gives deletions no text at all, so theirs comes afterwards."""
-    # A site may log somewhere else, or not at all.
-    logged = entries if isinstance(entries, Iterable) else [entries]
-    found: list[Any] = [one for one in logged if isinstance(one, LogEntry)]
-    rows = Q(pk__in=[one.pk for one in found])
-    names = ("user_id", "content_type_id", "object_id")
-    for one in found:
-        if one.pk is None:
-            # MySQL tells no keys of rows that were inserted together.
-            rows |= Q(**{name: getattr(one, name) for name in names})
-    silent = LogEntry.objects.filter(rows, action_flag=DELETION, change_message="")
-    silent.update(change_message=note)
 
 
 def client_name(context: CallContext) -> str:
