@@ -71,23 +71,25 @@ def visible_part(
     holds = countable(rights, collector.protected if protected else (), using=using)
     # A site may report fewer deletions than Django expects.
     would_delete = {
-        model: min(len(rows), counts.get(str(model._meta.verbose_name_plural), 0))
+        model._meta.label_lower: min(
+            len(rows), counts.get(str(model._meta.verbose_name_plural), 0)
+        )
         for model, rows in goes.items()
     }
-    protected_by = {model: len(rows) for model, rows in holds.items()}
+    protected_by = {model._meta.label_lower: len(rows) for model, rows in holds.items()}
     labels = {
         str(model._meta.verbose_name): model._meta.label_lower
         for model, rows in goes.items()
         if rows
     }
     found = {
-        "would_delete": by_label(would_delete),
+        "would_delete": {label: count for label, count in would_delete.items() if count},
         "and_other_records": (
             sum(would_delete.values()) != sum(counts.values())
             or sum(protected_by.values()) != len(protected)
             or not labels.keys() >= set(lacking)
         ),
-        "protected_by": by_label(protected_by),
+        "protected_by": {label: count for label, count in protected_by.items() if count},
         "permission_lacking_for": sorted(labels[name] for name in lacking if name in labels),
     }
     return {name: value for name, value in found.items() if value}
@@ -267,10 +269,6 @@ def check_within(rights: Rights, model: Any, objects: Sequence[Any], *, using: s
 
 def texts(counts: Iterable[tuple[Any, int]]) -> dict[str, int]:
     return {str(name): count for name, count in counts}
-
-
-def by_label(numbers: Mapping[type[Model], int]) -> dict[str, int]:
-    return {model._meta.label_lower: count for model, count in numbers.items() if count}
 
 
 def flat(nested: Any) -> Iterator[str]:

@@ -478,6 +478,7 @@ def said_of_deleted_rows(
     return "\n".join(lines)
 
 
+#: Why the database did not take what was written.
 REASONS: dict[type[Exception], str] = {
     IntegrityError: "the database refuses this because of other records. They may depend on it, "
     "or have the same values.",
