@@ -241,8 +241,7 @@ def watch_forms(one_call: Any, see: Callable[[Any], None]) -> None:
     def form_class(request: HttpRequest, obj: Any = None, **kwargs: Any) -> Any:
         base = get_form(request, obj, **kwargs)
 
-        # Some sites return a class whose __new__ makes a form of another one, to pass the request
-        # on.
+        # Some sites return a class whose __new__ makes another form, to pass the request on.
         def make(cls: Any, *args: Any, **kwargs: Any) -> Any:
             form = base(*args, **kwargs)
             see(form)
@@ -256,9 +255,7 @@ def watch_forms(one_call: Any, see: Callable[[Any], None]) -> None:
 
 
 def fill_in_forms(one_call: Any, submitted: SubmittedForm) -> None:
-    """Have the forms that a copy of a ModelAdmin makes take what is submitted, and keep the
-    rest.
-    """
+    """Have the forms of a copy of a ModelAdmin take what is submitted, and keep the rest."""
     get_formsets = one_call.get_formsets_with_inlines
     create_formsets = one_call._create_formsets
 

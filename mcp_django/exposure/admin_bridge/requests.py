@@ -222,9 +222,9 @@ def admin_request(
     """A GET, or with `data` or `files` a POST, to `path` of the site that has `model_admin`.
 
     What middleware and authentication put on the request of the call is there, too: the user, a
-    tenant, a language. The
-    session is new and empty; give a later request the session of an earlier one if a page needs
-    it. Raises NotFound where the admin site does not let the user in: its views do not ask.
+    tenant, a language. The session is new and empty; give a later request the session of an
+    earlier one if a page needs it. Raises NotFound where the admin site does not let the user in:
+    its views do not ask.
     """
     request, outer = AdminRequest(), rights.request
     own = {*vars(request), *NOT_CARRIED}

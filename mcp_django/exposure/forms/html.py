@@ -104,8 +104,7 @@ class ControlParser(HTMLParser):
             for control in list(home.controls):
                 control.label = folded(control.label) or self.labels.get(control.id, "")
                 if control.kind == "textarea":
-                    # "A single newline may be placed immediately after the start tag": HTML drops
-                    # it.
+                    # "A single newline may be placed immediately after the start tag."
                     control.value = control.value.removeprefix("\n")
                 for option in control.options:
                     option.label = folded(option.label)
