@@ -110,16 +110,16 @@ def test_no_module_of_the_package_is_longer_than_700_lines():
 #: only where another one goes down by as much: a feature pays with a deletion.
 BUDGET = {
     ("protocol",): 2_003,
-    ("exposure",): 4_914,
+    ("exposure",): 4_917,
     ("exposure/query",): 5_646,
-    ("exposure/admin_bridge", "exposure/forms"): 5_876,
+    ("exposure/admin_bridge", "exposure/forms"): 5_804,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
-    ): 7_104,
+    ): 7_105,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_246,
     ("stores", "transports"): 8_007,
     ("admin",): 4_363,
-    ("", "templating", "testing", "management", "templatetags"): 3_695,
+    ("", "templating", "testing", "management", "templatetags"): 3_718,
     ("oauth",): 1_822,
 }
 

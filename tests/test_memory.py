@@ -64,6 +64,7 @@ KEPT = {
     },
     "one thread, loop, call or stream": {
         "connections._last_use",
+        "context._running",
         "exposure.admin_bridge.dry_runs.current",
         "oauth.validators.consent_page",
         "stores.transactions.turns._mine",
