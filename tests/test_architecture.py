@@ -112,13 +112,13 @@ BUDGET = {
     ("protocol",): 2_003,
     ("exposure",): 4_917,
     ("exposure/query",): 5_646,
-    ("exposure/admin_bridge", "exposure/forms"): 5_804,
+    ("exposure/admin_bridge", "exposure/forms"): 5_805,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_105,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_246,
     ("stores", "transports"): 8_007,
-    ("admin",): 4_363,
+    ("admin",): 4_367,
     ("", "templating", "testing", "management", "templatetags"): 3_718,
     ("oauth",): 1_822,
 }

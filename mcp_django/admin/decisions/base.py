@@ -211,11 +211,15 @@ class DecisionAdmin(AnyModelAdmin):
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         may_change = super().has_change_permission(request, obj)
-        return may_change and (obj is None or obj.thing is not None)
+        return may_change and (obj is None or self.is_in_code(obj))
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         may_change = super().has_change_permission(request, obj)
-        return may_change and obj is not None and obj.thing is None
+        return may_change and obj is not None and not self.is_in_code(obj)
+
+    def is_in_code(self, row: Any) -> bool:
+        """Return whether code has the thing. Others than these pages ask, too."""
+        return (row if hasattr(row, "thing") else self.described([row])[0]).thing is not None
 
     # The list, and one decision about many of its rows
 

@@ -294,10 +294,11 @@ class RecordForm:
 
     def _open(self) -> None:
         """Send one GET, which is not rendered: it checks rights and gives fields and choices."""
+        # Before the copy is made: some ModelAdmins are complete only when their URLs are known.
+        request, _ = self._request()
         one_call = self._with_obj(copy(self.admin))
         made: list[Any] = []
         watch_forms(one_call, made.append)
-        request, _ = self._request()
         with site_code(self.admin):
             shown = context_of(self._view(one_call, request))
         if "adminform" not in shown or not isinstance(shown["adminform"].form, BaseModelForm):

@@ -8,6 +8,7 @@ from django.db import OperationalError
 from django.test import override_settings
 
 from mcp_django.exposure.resources import models as resources
+from mcp_django.models import ExposedModel
 from mcp_django.testing import Client, ProtocolFailure
 from mcp_django.testing.client import rows_as_objects
 from tests.clients import browser_of
@@ -166,6 +167,8 @@ def note_for(user, **options):
 def test_who_may_open_models_is_told_where_as_long_as_they_may(make_user, settings, public_url):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "PUBLIC_URL": public_url}
     opener = make_user("opener", "change_exposedmodel", is_staff=True)
+    # As `migrate` makes them, which tests do not.
+    ExposedModel.objects.create(label="shop.order")
 
     note = note_for(opener)
     with override_settings(ROOT_URLCONF="tests.sites.plain_urls"):
