@@ -144,6 +144,7 @@ JOBS ?= 2
 fuzz: $(VENV)/dev.stamp
 	$(BIN)/python -m tests.fuzz messages --count $(MESSAGES) --seed $(SEED) --jobs $(JOBS)
 	$(BIN)/python -m tests.fuzz pairs --count $(PAIRS) --seed $(SEED) --jobs $(JOBS)
+	$(BIN)/python -m tests.fuzz pairs --tenants --count $(PAIRS) --seed $(SEED) --jobs $(JOBS)
 	$(BIN)/python -m tests.fuzz writes --count $(WRITES) --seed $(SEED) --jobs $(JOBS)
 
 # make leaks            each question of tests/leaks, of which the suite draws a part

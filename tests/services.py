@@ -71,6 +71,7 @@ SERVICES: dict[str, Callable[[], bool]] = {
     "jazzmin": partial(is_installed, "jazzmin"),
     # Of the group `sites`, since it does not know every Django that we do.
     "django_prometheus": partial(is_installed, "django_prometheus"),
+    "django_tenants": lambda: is_installed("django_tenants") and answers("PG", 5432),
 }
 #: Packages that the group `gate` installs. Everything else is a service.
 INSTALLED = {"channels_redis", "daphne", "demo", "drf", "jazzmin", "jwt", "oauth"}

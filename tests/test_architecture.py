@@ -109,14 +109,14 @@ def test_no_module_of_the_package_is_longer_than_700_lines():
 #: Lines of each room with its blank lines, without migrations. A number may go down, and goes up
 #: only where another one goes down by as much: a feature pays with a deletion.
 BUDGET = {
-    ("protocol",): 2_003,
+    ("protocol",): 2_000,
     ("exposure",): 4_917,
     ("exposure/query",): 5_646,
     ("exposure/admin_bridge", "exposure/forms"): 5_805,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_105,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_246,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_247,
     ("stores", "transports"): 8_007,
     ("admin",): 4_367,
     ("", "templating", "testing", "management", "templatetags"): 3_718,

@@ -24,6 +24,7 @@ from mcp_django.auth.authenticators import (
 )
 from mcp_django.auth.throttles import client_address, failures, network_of
 from mcp_django.cached import Recent
+from mcp_django.connections import current_tenant
 from mcp_django.exceptions import (
     AuthenticationFailed,
     Closed,
@@ -85,7 +86,7 @@ ADDRESS = "address "
 
 def share_name(principal: Principal) -> str:
     """What threads are shared by: the user, with however many credentials and clients."""
-    return f"user {principal.server} {principal.user.pk}"
+    return f"user {principal.server} {current_tenant()} {principal.user.pk}"
 
 
 def is_over(principal: Principal) -> bool:

@@ -254,13 +254,10 @@ def tool_definition(tool: results.ToolDefinition, features: Features) -> dict[st
         # 2025-03-26 has a tool's title among its annotations only.
         if tool.title and not features.titles:
             wire["annotations"]["title"] = tool.title
-    schema = tool.output_schema
+    schema, any_root = tool.output_schema, features.any_structured_content
     # A revision that takes objects only gets neither the schema nor the content of another root.
-    if (
-        schema is not None
-        and features.structured_content
-        and (features.any_structured_content or schema.get("type") == "object")
-    ):
+    fits = schema is not None and (any_root or schema.get("type") == "object")
+    if fits and features.structured_content:
         wire["outputSchema"] = schema
     return wire
 

@@ -2,6 +2,7 @@
 
     python -m tests.fuzz messages --count 500000 --seed 1 --jobs 2
     python -m tests.fuzz pairs --seed 1 --only 4711
+    python -m tests.fuzz pairs --tenants      # two tenants on PostgreSQL at the same time
 
 Case 4711 of a seed is always the same.
 """
@@ -14,9 +15,10 @@ import subprocess
 import sys
 from importlib import import_module
 
-os.environ["DJANGO_SETTINGS_MODULE"] = "tests.fuzz.settings"
+site = "tenants" if "--tenants" in sys.argv else "settings"
+os.environ["DJANGO_SETTINGS_MODULE"] = f"tests.fuzz.{site}"
 
-import django
+import django  # noqa: E402
 
 django.setup()
 
@@ -34,6 +36,7 @@ def run_jobs(options: argparse.Namespace) -> int:
     for first in range(options.first, options.first + options.count, share):
         count = min(share, options.first + options.count - first)
         arguments = [options.search, "--seed", options.seed, "--first", first, "--count", count]
+        arguments += ["--tenants"] if options.tenants else []
         command = [sys.executable, "-m", "tests.fuzz", *map(str, arguments)]
         started.append(subprocess.Popen(command))
     return max([process.wait() for process in started])
@@ -47,6 +50,7 @@ def main() -> int:
     parser.add_argument("--first", type=int, default=0, help="the index of the first case")
     parser.add_argument("--only", type=int, help="the index of a single case")
     parser.add_argument("--jobs", type=int, default=1, help="processes")
+    parser.add_argument("--tenants", action="store_true", help="of pairs")
     options = parser.parse_args()
     if options.only is not None:
         options.first, options.count = options.only, 1
@@ -54,7 +58,8 @@ def main() -> int:
         return run_jobs(options)
     failures = 0
     with rows.site():
-        rows.fill()
+        if options.search != "pairs":
+            rows.fill()
         for failure in import_module(f"tests.fuzz.{options.search}").search(options):
             failures += 1
             if failures <= SHOWN:

@@ -12,14 +12,14 @@ import argparse
 import json
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Any
 
 from django.conf import settings
-from django.db import models, transaction
+from django.db import connection, models, transaction
 
 from mcp_django.exposure.generation import generations
 from mcp_django.testing import Client
@@ -40,17 +40,27 @@ BLIND += [rows.PEOPLE["narrowed"]] * 2
 HIDDEN_CHOICES = {"clerk of orders": ("labels",), "held to orders": ("labels", "customer")}
 #: Of judged rows, pages are short: see docs/topics/rights.md.
 READ = [one._meta.label_lower for one in rows.MODELS if one is not rows.Review]
+#: Where each state is a tenant's.
+TENANTS = getattr(settings, "TENANTS", ())
+#: PostgreSQL takes no number of a sequence back, also where a hidden row kept another from coming.
+SAME_KEYS = (
+    "SELECT setval(format('%I.%I', schemaname, sequencename), 1000) FROM pg_sequences "
+    "WHERE schemaname = current_schema()"
+)
 CONFIRMATION = "@confirmation@"
 RANDOM = "confirmation|next|_version|version"
 MASKS = [
     (re.compile(rf'(\\*"(?:{RANDOM})\\*":\s*\\*")[^"\\]+'), r"\1masked"),
     (re.compile(r"version is now [0-9a-f]+"), "version is now masked"),
     (re.compile(r"data-[0-9a-f]{4,}"), "data-masked"),
+    (re.compile(r"/(north|south)/"), "/"),
 ]
 
 #: The tool and its arguments.
 Step = tuple[str, dict[str, Any]]
 Script = list[Step]
+#: Of one person, by state.
+Tokens = tuple[str, str]
 Facts = frozenset[tuple[Any, ...]]
 
 
@@ -225,21 +235,52 @@ def stored_files() -> set[Path]:
     return {path for path in Path(settings.MEDIA_ROOT).rglob("*") if path.is_file()}
 
 
+def within(world: int) -> AbstractContextManager[Any]:
+    """The tenant that has this state, where each has one of its own."""
+    if not TENANTS:
+        return nullcontext()
+    from django_tenants.utils import schema_context
+
+    return schema_context(TENANTS[world - 1])  # type: ignore[no-any-return]
+
+
+@contextmanager
+def playing(
+    world: int, hidden_from: rows.Person, tokens: Tokens, seed: int
+) -> Iterator[Callable[[Script], Outcome]]:
+    """What runs scripts in one of the states."""
+    with within(world), state(hidden_from, seed, world):
+        client, before = Client(token=tokens[world - 1]), states.hidden_facts(hidden_from)
+
+        def play(script: Script) -> Outcome:
+            with within(world):
+                if TENANTS:
+                    with connection.cursor() as cursor:
+                        cursor.execute(SAME_KEYS)
+                return run(script, client, hidden_from, before)
+
+        yield play
+
+
 def differences(
-    make: Callable[[], list[Script]], hidden_from: rows.Person, token: str, seed: int
+    make: Callable[[], list[Script]], hidden_from: rows.Person, tokens: Tokens, seed: int
 ) -> Iterator[str]:
-    """For each script what is wrong with its answers, or nothing.
+    """For each script what is wrong with its answers, or nothing. Tenants take turns.
 
     `make` makes the scripts, of values that are in the first state.
     """
-    scripts: list[Script] = []
-    outcomes = []
-    for world in (1, 2):
-        with state(hidden_from, seed, world):
-            scripts = scripts or make()
-            client, before = Client(token=token), states.hidden_facts(hidden_from)
-            outcomes.append([run(script, client, hidden_from, before) for script in scripts])
-    for script, one, other in zip(scripts, *outcomes, strict=True):
+    options: Any = {"hidden_from": hidden_from, "tokens": tokens, "seed": seed}
+    with playing(1, **options) as play:
+        scripts = make()
+        if TENANTS:
+            with playing(2, **options) as play_other:
+                pairs = [(play(script), play_other(script)) for script in scripts]
+        else:
+            ones = [play(script) for script in scripts]
+    if not TENANTS:
+        with playing(2, **options) as play:
+            pairs = list(zip(ones, map(play, scripts), strict=True))
+    for script, (one, other) in zip(scripts, pairs, strict=True):
         calls = json.dumps(script)
         if one.answers != other.answers:
             yield f"{calls}\nThe answers differ:\n  {one.answers}\n  {other.answers}"
@@ -255,7 +296,7 @@ def told(head: str, wrong: Iterator[str]) -> Iterator[str]:
         yield text and f"{head}, script {at}\n{text}"[:6000]
 
 
-def judged(options: argparse.Namespace, tokens: dict[str, str]) -> Iterator[str]:
+def judged(options: argparse.Namespace, tokens: dict[str, Tokens]) -> Iterator[str]:
     """For each script what is wrong, or nothing."""
     seed, narrowed = options.seed, rows.PEOPLE["narrowed"]
     #: Scripts of somebody who sees what is hidden: whether they differed.
@@ -279,5 +320,14 @@ def judged(options: argparse.Namespace, tokens: dict[str, str]) -> Iterator[str]
 
 
 def search(options: argparse.Namespace) -> Iterator[str]:
-    tokens = {name: person.make() for name, person in rows.PEOPLE.items()}
+    secrets = []
+    for world in (1, 2)[: len(TENANTS) or 1]:
+        if TENANTS:
+            from tests.sites.estates.models import make_tenant
+
+            make_tenant(TENANTS[world - 1])
+        with within(world):
+            rows.fill()
+            secrets.append([person.make() for person in rows.PEOPLE.values()])
+    tokens = dict(zip(rows.PEOPLE, zip(secrets[0], secrets[-1], strict=True), strict=True))
     return filter(None, judged(options, tokens))

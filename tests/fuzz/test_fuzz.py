@@ -16,12 +16,20 @@ SEEDS = sorted({"1", os.environ.get("MCP_TEST_FUZZ_SEED", "1")})
 
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize(
-    ("search", "count"), [("messages", "1200"), ("pairs", "200"), ("writes", "50")]
+    ("search", "count"),
+    [
+        ("messages", "1200"),
+        ("pairs", "200"),
+        pytest.param("pairs --tenants", "200", marks=pytest.mark.needs("django_tenants")),
+        ("writes", "50"),
+    ],
 )
 def test_the_endpoint_stands_malformed_messages_tells_nothing_hidden_and_writes_as_the_admin(
     search, count, seed
 ):
-    done = finished("-m", "tests.fuzz", search, "--count", count, "--seed", seed, timeout=600)
+    done = finished(
+        "-m", "tests.fuzz", *search.split(), "--count", count, "--seed", seed, timeout=600
+    )
 
     assert done.stdout.endswith("\n0 failures\n"), f"{done.stdout}{done.stderr}"
 

@@ -8,7 +8,6 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
-from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 from django_tenants.utils import schema_context
@@ -20,10 +19,10 @@ from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
 from mcp_django.testing import ProtocolFailure
 from tests.served import SocketClient, served
 from tests.shop.models import Customer, Memo
-from tests.sites.estates.models import Domain, Estate
+from tests.sites.estates.models import make_tenant
 from tests.transports.live_servers import Reader
 
-pytestmark = [pytest.mark.needs("postgresql"), pytest.mark.django_db]
+pytestmark = [pytest.mark.needs("django_tenants"), pytest.mark.django_db]
 NORTH, SOUTH = TENANTS = ("north", "south")
 USERS = {"boss": 1, "clerk": 2}
 
@@ -34,13 +33,7 @@ def tokens(django_db_setup, django_db_blocker):
     secrets = {}
     with django_db_blocker.unblock():
         for tenant in TENANTS:
-            estate = Estate.objects.create(schema_name=tenant)
-            with connection.cursor() as cursor:
-                cursor.execute(f"CREATE SCHEMA {tenant}")
-            # The apps of the tests have no migrations.
-            options = {"schema_name": tenant, "run_syncdb": True, "verbosity": 0}
-            call_command("migrate_schemas", **options)
-            Domain.objects.create(domain=f"{tenant}.localhost", tenant=estate, is_primary=True)
+            make_tenant(tenant)
             with schema_context(tenant):
                 ExposedModel.objects.filter(label="shop.customer").update(level=Level.WRITE)
                 Customer.objects.create(pk=1, name=f"of the {tenant}")
