@@ -111,7 +111,7 @@ def test_no_module_of_the_package_is_longer_than_700_lines():
 BUDGET = {
     ("protocol",): 2_000,
     ("exposure",): 4_917,
-    ("exposure/query",): 5_646,
+    ("exposure/query",): 5_648,
     ("exposure/admin_bridge", "exposure/forms"): 5_805,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")

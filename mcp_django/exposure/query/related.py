@@ -136,11 +136,13 @@ def find_object(rights: Rights, exposure: ModelExposure, pk: Any, *, using: str)
 def find_all(
     rights: Rights, exposure: ModelExposure, pks: Sequence[Any], *, using: str
 ) -> list[Any]:
-    """The records with these keys. Raises NotFound, with the keys, unless there are all."""
+    """Return the records in the order of their keys, as the order of the database may depend on
+    what the caller does not see. Raises NotFound, with the missing keys, unless there are all.
+    """
     if not 0 < len(pks) <= MOST_OBJECTS:
         raise QueryError(f"Name between 1 and {MOST_OBJECTS} records; these are {len(pks)}.")
     objects = find_objects(rights, exposure, pks, using=using)
-    found = {str(one.pk) for one in objects}
+    found = {str(one.pk): one for one in objects}
     missing = [pk for pk in pks if str(pk) not in found]
     if missing:
         keys = ", ".join(quoted(pk) for pk in missing[:MOST_MISSING])
@@ -148,7 +150,7 @@ def find_all(
         raise NotFound(
             f"There is no {exposure.label} with these keys: {keys}{more}. Nothing was done."
         )
-    return objects
+    return [found[str(pk)] for pk in pks]
 
 
 def find_objects(
