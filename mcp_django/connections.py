@@ -50,8 +50,10 @@ def current_place(using: str) -> Place:
 def current_tenant() -> str:
     """Return the schema that this thread works in; an empty text for the one that all share."""
     schema = getattr(connections[DEFAULT_DB_ALIAS], "schema_name", "")
-    is_shared = schema == getattr(settings, "PUBLIC_SCHEMA_NAME", "public")
-    return "" if is_shared else str(schema)
+    # Most sites have none, and each call asks: to look for a missing setting takes longest here.
+    if not schema or schema == getattr(settings, "PUBLIC_SCHEMA_NAME", "public"):
+        return ""
+    return str(schema)
 
 
 @dataclass(frozen=True)

@@ -116,10 +116,10 @@ BUDGET = {
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_105,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_247,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_251,
     ("stores", "transports"): 8_007,
     ("admin",): 4_367,
-    ("", "templating", "testing", "management", "templatetags"): 3_718,
+    ("", "templating", "testing", "management", "templatetags"): 3_720,
     ("oauth",): 1_822,
 }
 

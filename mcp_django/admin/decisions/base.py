@@ -218,7 +218,7 @@ class DecisionAdmin(AnyModelAdmin):
         return may_change and obj is not None and not self.is_in_code(obj)
 
     def is_in_code(self, row: Any) -> bool:
-        """Return whether code has the thing. Others than these pages ask, too."""
+        """Return whether code has what the row decides, also of a row from elsewhere."""
         return (row if hasattr(row, "thing") else self.described([row])[0]).thing is not None
 
     # The list, and one decision about many of its rows
