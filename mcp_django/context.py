@@ -116,6 +116,8 @@ class CallContext:
     may_write: bool = False
     #: Where the call was counted against the limit of its tool.
     counted_as: str = ""
+    #: The records that code of the site wrote into the log of the admin: label of the model, key.
+    logged: list[tuple[str, str]] = field(default_factory=list)
     _value: float | None = None
 
     def progress(self, value: float, *, total: float | None = None, message: str = "") -> None:

@@ -112,14 +112,14 @@ BUDGET = {
     ("protocol",): 2_000,
     ("exposure",): 4_917,
     ("exposure/query",): 5_648,
-    ("exposure/admin_bridge", "exposure/forms"): 5_805,
+    ("exposure/admin_bridge", "exposure/forms"): 5_811,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_105,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_251,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_261,
     ("stores", "transports"): 8_007,
     ("admin",): 4_367,
-    ("", "templating", "testing", "management", "templatetags"): 3_720,
+    ("", "templating", "testing", "management", "templatetags"): 3_722,
     ("oauth",): 1_822,
 }
 

@@ -159,6 +159,7 @@ class Recording:
         arguments = None
         if config.audit_arguments:
             arguments = redacted({k: v for k, v in request.params.items() if k not in UNTOLD})
+        label, keys = self.written if self.written[0] else logged_by(context)
         columns = {
             "at": timezone.now(),
             "server": principal.server,
@@ -175,8 +176,8 @@ class Recording:
             "correlation_id": correlation_id,
             "arguments": arguments,
             "reason": reason,
-            "model": line(self.written[0], LONGEST_MODEL),
-            "keys": keys_line(self.written[1]),
+            "model": line(label, LONGEST_MODEL),
+            "keys": keys_line(keys),
         }
         if config.audit:
             # What changes something, and what was not allowed, is kept before anybody hears of it.
@@ -227,6 +228,15 @@ def target_of(request: Request) -> str:
             named = ref if isinstance(ref, dict) else {}
             return text(named.get("name")) or without_query(named.get("uri"))
     return ""
+
+
+def logged_by(context: CallContext) -> tuple[str, Sequence[Any]]:
+    """The label of the model, and the keys, that a function of the site wrote into the log of the
+    admin. Of several models the first.
+    """
+    labels = [label for label, _ in context.logged]
+    keys = dict.fromkeys(key for label, key in context.logged if label == labels[0])
+    return (labels[0], [*keys]) if labels else ("", ())
 
 
 def to_be_written(request: Request) -> tuple[str, Sequence[Any]]:

@@ -32,12 +32,20 @@ from mcp_django.testing import Client as AssistantClient
 from mcp_django.testing.client import rows_as_objects
 from tests.costs import cost_of
 from tests.same_as_admin import compare
+from tests.sites.browsing import save_in_browser
 
 NAMES = [name for name in models.__all__ if name != "Profile"]
 WRITES = ("create_record", "update_record", "delete_record")
 INCIDENT = "flights.incident"
 WEEK = {"since": "2026-11-11", "until": "2026-11-17"}
 TOMORROW = "2026-11-19"
+ON_FLIGHTS = "flights_flight"
+INCIDENT_VALUES = {
+    "kind": "technical",
+    "severity": 4,
+    "reported_at": "2026-11-18T11:40:00Z",
+    "description": "A jet bridge is stuck.",
+}
 
 
 def browser_of(username):
@@ -47,10 +55,10 @@ def browser_of(username):
 
 
 @contextmanager
-def assistant(username):
+def assistant(username, **options):
     """Its client has the token that was printed. What it changes is undone."""
     with transaction.atomic():
-        yield AssistantClient(token=read_json(TOKENS)[username]["secret"])
+        yield AssistantClient(token=read_json(TOKENS)[username]["secret"], **options)
         transaction.set_rollback(True)
 
 
@@ -152,12 +160,16 @@ def act(username, action, statuses, answer=None):
 
 def end_token(username, how):
     """It stays ended, so this is to be asked of a demo of the test's own."""
-    token = PersonalToken.objects.get(user__username=username, name="Demo", revoked_at=None)
+    token = demo_token(username)
     if how == "revoked":
         token.revoke()
     else:
         token.expires_at = timezone.now() - timedelta(days=1)
         token.save()
+
+
+def demo_token(username):
+    return PersonalToken.objects.get(user__username=username, name="Demo", revoked_at=None)
 
 
 def token_scopes():
@@ -229,13 +241,7 @@ def texts_for(username):
 
 def incident_by_assistant(username):
     """Have an assistant report an incident, correct it, tag and close it, and undo it all."""
-    values = {
-        "airport": models.Airport.objects.get(iata="FRA").pk,
-        "kind": "technical",
-        "severity": 4,
-        "reported_at": "2026-11-18T11:40:00Z",
-        "description": "A jet bridge is stuck.",
-    }
+    values = {**INCIDENT_VALUES, "airport": models.Airport.objects.get(iata="FRA").pk}
     with assistant(username) as client:
         created = client.call_tool("create_record", model=INCIDENT, values=values)
         at = {"model": INCIDENT, "pk": created.data["pk"]}
@@ -245,6 +251,76 @@ def incident_by_assistant(username):
         incident = models.Incident.objects.select_related("airport").get(pk=at["pk"])
     saved = [incident.airport.iata, incident.severity, incident.closed, incident.reported_by]
     return [*saved, incident.pk in keys(found.records)]
+
+
+def write_of_task(username, task):
+    """Write as one of the tasks of the desk does, and take it back, by `undo_change` or else on
+    the page of the admin. Return where the admin names the write, how it was taken back, and
+    whether all is as before.
+    """
+    flight = models.Flight.objects.get(number="RF107", scheduled_departure__date=TOMORROW)
+    pks, incident = {"pks": [flight.pk]}, {**INCIDENT_VALUES, "airport": "FRA"}
+    tool, arguments = {
+        "gate": ("update_record", {**about(flight), "values": {"gate": "Z9"}}),
+        "function": ("report_delay", {"flight": "RF107", "day": TOMORROW, "minutes": 30}),
+        "action": (f"{ON_FLIGHTS}_delay_flights", {**pks, "answer": {"minutes": 30}}),
+        "cancel": (f"{ON_FLIGHTS}_cancel_flights", {**pks, "answer": {}}),
+        "incident": ("create_record", {"model": INCIDENT, "values": incident}),
+    }[task]
+    before = rows_of_desk()
+    with assistant(username, record=True) as client:
+        answer = agreed(client, tool, **arguments)
+        written = (
+            models.Incident.objects.get(pk=answer.data["pk"]) if task == "incident" else flight
+        )
+        is_written = rows_of_desk() != before
+        places = places_in_admin(username, written, tool)
+        entries = client.call_tool("get_history", **about(written)).data["history"]
+        url = f"/admin/{written._meta.label_lower.replace('.', '/')}/{written.pk}"
+        if "undo" in entries[0]:
+            agreed(client, "undo_change", **about(written), change=entries[0]["undo"])
+        elif written == flight:
+            values = {"status": flight.status, "delay_minutes": flight.delay_minutes}
+            save_in_browser(browser_of(username), f"{url}/change/", values)
+        else:
+            browser_of("admin").post(f"{url}/delete/", {"post": "yes"})
+        return [places, "undo" in entries[0], is_written and rows_of_desk() == before]
+
+
+def about(record):
+    return {"model": record._meta.label_lower, "pk": record.pk}
+
+
+def agreed(client, tool, **arguments):
+    """The answer of a tool, once the person has agreed."""
+    answer = client.call_tool(tool, **arguments)
+    if "confirmation" in answer.text:
+        agreement = {"confirmation": answer.data["confirmation"]}
+        answer = client.call_tool(tool, **arguments, **agreement)
+    return answer
+
+
+def rows_of_desk():
+    return [[*model.objects.order_by("pk").values()] for model in (models.Flight, models.Incident)]
+
+
+def places_in_admin(username, record, tool):
+    """Return by what the admin finds the call of a tool that wrote a record."""
+    token, boss = demo_token(username), browser_of("admin")
+    label = record._meta.label_lower
+    history = boss.get(f"/admin/{label.replace('.', '/')}/{record.pk}/history/").content.decode()
+    page = boss.get(f"/admin/mcp_django/personaltoken/{token.pk}/change/")
+    queries = {
+        "record": {"record": f"{label}:{record.pk}"},
+        "user": {"user": token.user_id},
+        "token": {"principal": page.context["calls_of"]},
+    }
+    places = ["history"] if "hrough an assistant: mcp_django.testing" in history else []
+    for name, query in queries.items():
+        calls = boss.get("/admin/mcp_django/callrecord/", query).context["cl"].result_list
+        if any(call.target.startswith(tool) and call.outcome == "done" for call in calls):
+            places.append(name)
+    return places
 
 
 def take_away_right(group, codename):

@@ -143,6 +143,15 @@ def test_an_incident_is_reported_corrected_and_closed(demo, username):
     assert demo.ask("incident_by_assistant", username) == ["FRA", 3, True, username, True]
 
 
+@pytest.mark.parametrize("task", ["gate", "function", "action", "cancel", "incident"])
+def test_each_write_of_a_task_is_found_in_the_admin_and_taken_back(demo, task):
+    places, is_undone_by_assistant, is_as_before = demo.ask("write_of_task", "dispatcher", task)
+
+    assert places == ["history", "record", "user", "token"]
+    assert is_undone_by_assistant is (task == "gate")
+    assert is_as_before
+
+
 def test_a_broken_rule_is_told_in_words_of_people(demo):
     said = [text.splitlines()[1] for text in demo.ask("refusals")]
 

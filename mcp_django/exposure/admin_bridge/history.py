@@ -512,11 +512,17 @@ def key_of(value: Any) -> Any:
 
 
 def sign_entry(*, instance: LogEntry, **kwargs: Any) -> None:
-    """Before a function or an action of the site writes an entry: note which client acts. Entries
-    that are written many together send no signal.
+    """Before a function or an action of the site writes an entry: note for the record of the call
+    which record it is about, and in the entry which client acts. Entries that are written many
+    together send no signal.
     """
     context, message = running_call(), instance.change_message
-    if context is None or not instance._state.adding or NOTE in message.lower():
+    if context is None or not instance._state.adding:
+        return
+    if instance.content_type is not None:
+        label = f"{instance.content_type.app_label}.{instance.content_type.model}"
+        context.logged.append((label, str(instance.object_id)))
+    if NOTE in message.lower():
         return
     note, parts = f"{NOTE}{client_name(context)}", parts_of_message(message)
     if parts is None:

@@ -14,7 +14,7 @@ from django.contrib.contenttypes.models import ContentType
 
 from mcp_django.exposure.query.serializers import utc
 from mcp_django.levels import Level
-from mcp_django.models import ExposedModel
+from mcp_django.models import CallRecord, ExposedModel
 from tests.clients import browser_of
 from tests.shop.admin import OrderAdmin
 from tests.shop.mcp import OrderExposure
@@ -428,9 +428,11 @@ def test_the_tool_exists_where_an_admin_shows_records_and_for_nobody_else(
         (CHANGE, "Through an assistant: x", "Through an assistant: x"),
     ],
 )
-def test_an_entry_that_a_function_writes_names_the_assistant(
-    client, add_tool, log, flag, message, change, is_async
+def test_an_entry_that_a_function_writes_names_the_assistant_and_its_call_names_the_record(
+    client, add_tool, log, order, flag, message, change, is_async
 ):
+    client.record = True
+
     def write_entry() -> None:
         """Write an entry."""
         log(message, flag=flag)
@@ -446,3 +448,6 @@ def test_an_entry_that_a_function_writes_names_the_assistant(
     assert not called.is_error, called.text
     entries = LogEntry.objects.order_by("pk")
     assert [entry.get_change_message() for entry in entries] == [change, "In the admin."]
+    assert [*CallRecord.objects.values_list("model", "keys")] == [
+        ("shop.order", f'["{order.pk}"]')
+    ]
