@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple, TypeAlias
+from functools import cache
+from typing import Any, TypeAlias
 
 from django.conf import settings
 from django.db import DEFAULT_DB_ALIAS, Error, connections, transaction
@@ -33,27 +34,36 @@ _last_use = LastUse()
 # each a schema, and switch the schema of one connection.
 
 
-class Place(NamedTuple):
-    """Where the rows of a tenant are."""
-
-    database: str
-    schema: str
+#: Where the rows of a tenant are: alias, name of the database, schema.
+Place: TypeAlias = tuple[str, Hashable, Hashable]
 
 
 def current_place(using: str) -> Place:
     """Return where this thread reads from now. No query."""
-    connection: Any = connections[using]
-    name = connection.settings_dict["NAME"]
-    return Place(f"{using} {name}", str(getattr(connection, "schema_name", "")))
+    connection = connections[using]
+    return using, connection.settings_dict["NAME"], getattr(connection, "schema_name", None)
+
+
+@cache
+def has_tenants() -> bool:
+    """Return whether a database of the site has schemas for tenants. Most have none, and each call
+    asks.
+    """
+    for alias in connections:
+        # A driver that is not there is nobody's business here.
+        with suppress(Exception):
+            if hasattr(connections[alias], "set_tenant"):
+                return True
+    return False
 
 
 def current_tenant() -> str:
     """Return the schema that this thread works in; an empty text for the one that all share."""
-    schema = getattr(connections[DEFAULT_DB_ALIAS], "schema_name", "")
-    # Most sites have none, and each call asks: to look for a missing setting takes longest here.
-    if not schema or schema == getattr(settings, "PUBLIC_SCHEMA_NAME", "public"):
+    if not has_tenants():
         return ""
-    return str(schema)
+    schema = getattr(connections[DEFAULT_DB_ALIAS], "schema_name", None)
+    is_shared = schema in (None, "", getattr(settings, "PUBLIC_SCHEMA_NAME", "public"))
+    return "" if is_shared else str(schema)
 
 
 @dataclass(frozen=True)
@@ -72,6 +82,8 @@ TenantSchemas: TypeAlias = tuple[TenantSchema, ...]
 
 def current_schemas() -> TenantSchemas:
     """Return those of this thread, for another one that goes on with its work. No query."""
+    if not has_tenants():
+        return ()
     opened: Any = connections.all(initialized_only=True)
     return tuple(
         TenantSchema(connection.alias, connection.schema_name, connection.tenant)

@@ -38,6 +38,7 @@ KEPT = {
         "auth.authenticators._authenticators._kept",
         "auth.resource._routed",
         "conf.get_config",
+        "connections.has_tenants",
         "exposure.admin_bridge.dry_runs.install",
         "exposure.admin_bridge.requests.change_path",
         "exposure.decisions._declared._kept",

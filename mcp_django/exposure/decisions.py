@@ -22,9 +22,9 @@ from mcp_django.connections import apart
 from mcp_django.exposure.fields import log_once
 from mcp_django.exposure.generation import (
     WITH_GROUPS,
+    Places,
     cache_version,
     known_cache_version,
-    places,
     watch,
 )
 from mcp_django.exposure.options import ModelExposure, is_secret, looks_secret
@@ -141,6 +141,11 @@ _decisions: Cached[Decisions] = Cached()
 
 def decisions(server: str = DEFAULT_SERVER) -> Decisions:
     """What staff decided about a server, at most a second ago."""
+    return placed_decisions(server)[1]
+
+
+def placed_decisions(server: str) -> tuple[Places, Decisions]:
+    """The same, with where they are from."""
 
     def make(before: Decisions | None) -> Decisions:
         found = read_decisions(server)
@@ -148,7 +153,7 @@ def decisions(server: str = DEFAULT_SERVER) -> Decisions:
         return before if before == found else found
 
     now = known_cache_version(server) or cache_version(server)
-    return _decisions.get(now, make=make, key=(server, now.places))
+    return now.places, _decisions.get(now, make=make, key=(server, now.places))
 
 
 #: What an event loop knew when it let a principal in, since it cannot ask for more.
@@ -395,13 +400,14 @@ def has_table(model: type[Model], *, using: str | None = None) -> bool:
 
 def exposed_by(registry: Registry, server: str) -> Exposed:
     """The exposures in force, kept with the registry until code or a row changes."""
-    candidates, decided = registry.candidates, decisions(server)
+    candidates = registry.candidates
+    places, decided = placed_decisions(server)
 
     def make(before: Exposed | None) -> Exposed:
         return Exposed(candidates, decided, before=before)
 
     in_force: Cached[Exposed] = registry.in_force
-    return in_force.get(candidates, decided, make=make, key=(server, places()))
+    return in_force.get(candidates, decided, make=make, key=(server, places))
 
 
 # A digest of what decides the rights of a caller: permissions, scopes, staff, declarations.

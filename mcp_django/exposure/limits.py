@@ -54,11 +54,17 @@ def limited(using: str) -> Iterator[None]:
     In a transaction on PostgreSQL a statement that failed breaks the transaction, as everywhere.
     """
     connection: Any = connections[using]
+    end: Callable[[], None] | None = None
     try:
-        with ExitStack() as stack:
-            if not hasattr(connection, HAS_DEADLINE):  # that of a block around this one
-                set_deadline(connection, get_config().statement_timeout, until=stack)
+        if not hasattr(connection, HAS_DEADLINE):  # that of a block around this one
+            end = set_deadline(connection, get_config().statement_timeout)
+            setattr(connection, HAS_DEADLINE, True)
+        try:
             yield
+        finally:
+            if end is not None:
+                delattr(connection, HAS_DEADLINE)
+                end()
     except OperationalError as error:
         if is_timeout(error):
             raise QueryError(TOO_SLOW) from None
@@ -107,22 +113,23 @@ def setting_of(connection: Any) -> Setting | None:
 HAS_DEADLINE = "_mcp_django_has_deadline"
 
 
-def set_deadline(connection: Any, seconds: float, *, until: ExitStack) -> None:
-    """Let each statement run for so many seconds, on databases that can. When the stack ends, the
-    connection is as it was: the site goes on with it, or, behind a pooler, anybody does.
+def set_deadline(connection: Any, seconds: float) -> Callable[[], None]:
+    """Let each statement run for so many seconds, on databases that can. Return what leaves the
+    connection as it was: the site goes on with it, or, behind a pooler, anybody does.
     """
-    connection.ensure_connection()
-    setattr(connection, HAS_DEADLINE, True)
-    until.callback(delattr, connection, HAS_DEADLINE)
+    if connection.connection is None:
+        connection.ensure_connection()
     if connection.vendor == "sqlite":
         end, raw = time.monotonic() + seconds, connection.connection
         raw.set_progress_handler(lambda: time.monotonic() > end, STEPS)
-        until.callback(raw.set_progress_handler, None, 0)
-    elif connection.vendor == "postgresql":
-        until.enter_context(connection.execute_wrapper(partial(execute_in_time, seconds)))
-    elif (setting := setting_of(connection)) is not None:
+        return partial(raw.set_progress_handler, None, 0)
+    if connection.vendor == "postgresql":
+        connection.execute_wrappers.append(partial(execute_in_time, seconds))
+        return partial(connection.execute_wrappers.pop)
+    if (setting := setting_of(connection)) is not None:
         run_statement(connection, setting.statement, [setting.unit(seconds)])
-        until.callback(take_back, connection, setting)
+        return partial(take_back, connection, setting)
+    return lambda: None  # Others have none.
 
 
 def execute_in_time(

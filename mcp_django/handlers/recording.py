@@ -57,6 +57,7 @@ KINDS = {
     "resources/read": CallRecord.Kind.RESOURCE.value,
     "prompts/get": CallRecord.Kind.PROMPT.value,
 }
+OTHER = CallRecord.Kind.OTHER.value
 #: The signal of a method, and after what it is sent.
 SIGNALS: dict[str, tuple[Signal | None, tuple[Outcome, ...]]] = {
     "tools/call": (
@@ -159,11 +160,12 @@ class Recording:
         arguments = None
         if config.audit_arguments:
             arguments = redacted({k: v for k, v in request.params.items() if k not in UNTOLD})
-        label, keys = self.written if self.written[0] else logged_by(context)
+        is_told = self.written[0] or not context.logged
+        label, keys = self.written if is_told else logged_by(context)
         columns = {
             "at": timezone.now(),
             "server": principal.server,
-            "kind": KINDS.get(method, CallRecord.Kind.OTHER.value),
+            "kind": KINDS.get(method, OTHER),
             "principal": line(principal.key, LONGEST_PRINCIPAL),
             "user_id": principal.user.pk,
             "client": client_of(context),
@@ -234,9 +236,8 @@ def logged_by(context: CallContext) -> tuple[str, Sequence[Any]]:
     """The label of the model, and the keys, that a function of the site wrote into the log of the
     admin. Of several models the first.
     """
-    labels = [label for label, _ in context.logged]
-    keys = dict.fromkeys(key for label, key in context.logged if label == labels[0])
-    return (labels[0], [*keys]) if labels else ("", ())
+    first, _ = context.logged[0]
+    return first, [*dict.fromkeys(key for label, key in context.logged if label == first)]
 
 
 def to_be_written(request: Request) -> tuple[str, Sequence[Any]]:

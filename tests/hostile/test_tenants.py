@@ -16,6 +16,7 @@ from django.contrib.auth import get_user_model
 from django.db import DEFAULT_DB_ALIAS, connection, connections
 
 from mcp_django.audit.records import Writer
+from mcp_django.connections import has_tenants
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, PersonalToken
 from mcp_django.principal import SCOPES, Principal
@@ -71,8 +72,10 @@ def schema(monkeypatch):
             monkeypatch.setattr(
                 type(connections[DEFAULT_DB_ALIAS]), attribute, value, raising=False
             )
+    has_tenants.cache_clear()
     with connection.execute_wrapper(execute):
         yield enter
+    has_tenants.cache_clear()
     for attribute in ("schema_name", "tenant"):
         vars(connections[DEFAULT_DB_ALIAS]).pop(attribute, None)
 
