@@ -311,11 +311,18 @@ def restricted(code: ModelExposure, row: ModelDecision) -> ModelExposure:
     return found
 
 
+_has_fences: Cached[bool] = Cached()
+
+
 def has_fences(decided: Decisions) -> bool:
     """Whether code or staff say of any column that strangers wrote its texts."""
-    return any(row.untrusted_fields for row in decided.models.values()) or any(
-        code.untrusted_fields for code in registry.candidates.values()
-    )
+    candidates = registry.candidates
+
+    def make(before: bool | None) -> bool:  # noqa: FBT001
+        rows: list[Any] = [*decided.models.values(), *candidates.values()]
+        return any(row.untrusted_fields for row in rows)
+
+    return _has_fences.get(candidates, decided, make=make)
 
 
 def write_choices(code: ModelExposure) -> list[str]:

@@ -10,6 +10,7 @@ from threading import Event
 from typing import Any, TypeAlias
 
 from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
 
 from mcp_django.auth.authenticate import cached_principal, caller_of, lacks_credential, lets_in
 from mcp_django.auth.throttles import is_first_refusal
@@ -204,5 +205,6 @@ def answer_at_once(exchange: Exchange, headers: Headers) -> Reply | None:
 
 
 def constant_service(exchange: Exchange) -> Service:
-    # Nothing that is answered at once looks at its request.
-    return Service(exchange=exchange, request=HttpRequest(), cancelled=Event())
+    # Nothing that is answered at once looks at its request: most are never made.
+    request: Any = SimpleLazyObject(HttpRequest)
+    return Service(exchange=exchange, request=request, cancelled=Event())
