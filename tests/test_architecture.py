@@ -112,7 +112,7 @@ BUDGET = {
     ("protocol",): 2_000,
     ("exposure",): 4_937,
     ("exposure/query",): 5_648,
-    ("exposure/admin_bridge", "exposure/forms"): 5_811,
+    ("exposure/admin_bridge", "exposure/forms"): 5_813,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_105,

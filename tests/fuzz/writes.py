@@ -29,6 +29,7 @@ from django.utils import dateparse, timezone
 from django.utils.datastructures import MultiValueDict
 
 from mcp_django.exposure.forms.html import read_page
+from mcp_django.exposure.functions.arguments import MOST_DIGITS
 from mcp_django.testing import Client
 from tests.clients import browser_of
 from tests.fuzz import rows
@@ -41,7 +42,7 @@ from tests.fuzz.values import places, replaced
 #: Where a tool and a browser differ by design, and why. Each is counted where it holds.
 RULES = {
     "bare row": "A new row of nothing but defaults is meant. A page drops it without a word.",
-    "format": "Days and times are ISO 8601. A page takes those of its language as well.",
+    "format": "Days, times and numbers are as in JSON. A page takes more: 3/4/2026, 1_000.",
     "list": "A bare list for the set of a stored record would drop what is not in it.",
     "hidden": "Members of a model that the person may not view stay in a set.",
     "crash": "What the page fails on, as SQLite does on a long duration, is refused.",
@@ -250,8 +251,11 @@ class Filling:
                 return {html: [text.lower() or "unknown"]}
             case "duration":
                 text = text.strip()  # a page takes no spaces there, and nobody types them
+            case "number" if "_" in text:
+                self.rules.add("format")
             case "number" if "e" in text.lower():
                 text = digits(text)
+                self.rules |= {"format"} if len(text) > MOST_DIGITS else set()
             case "day":
                 text = self.iso(dateparse.parse_date, text)
             case "time":

@@ -63,10 +63,12 @@ def number(value: Any) -> Decimal:
     """Not parsed by the form: "1234.125" in a German form is 1234125."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         raise InvalidValue(f"{shown_value(value)} is not a number.")
-    try:
-        found = Decimal(str(value).strip())
-    except InvalidOperation:
-        raise InvalidValue(f"{shown_value(value)} is not a number.") from None
+    found = None
+    if "_" not in str(value):  # Python takes "__5" for 5.
+        with suppress(InvalidOperation):
+            found = Decimal(str(value).strip())
+    if found is None:
+        raise InvalidValue(f"{shown_value(value)} is not a number.")
     # Written out, 1e999999999 would fill the memory.
     if not found.is_finite() or abs(found.adjusted()) > MOST_DIGITS:
         raise InvalidValue(f"{shown_value(value)} is out of range.")

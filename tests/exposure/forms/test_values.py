@@ -127,6 +127,7 @@ def test_a_widget_that_nobody_knows_is_rendered_with_the_key_of_a_record():
         ("day", None, "This field must have a value."),
         ("day", "2027-01-01", "This field cannot hold '2027-01-01'."),
         ("count", True, "true is not a number."),
+        ("count", "__5", "'__5' is not a number."),
         ("count", "nan", "'nan' is out of range."),
         ("took", "P110000000D", "'P110000000D' is out of range."),
         ("broken", "x", "'x' is not a value for this field."),
