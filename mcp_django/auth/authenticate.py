@@ -161,6 +161,10 @@ def lacks_credential(headers: Headers) -> bool:
         return False
 
 
+#: What somebody reads who sends a token alone, or as REST APIs take it.
+NO_BEARER = "The credential is not valid. Send a token as Authorization: Bearer <token>."
+
+
 @sensitive_variables("header")
 def recognize(request: HttpRequest) -> tuple[Principal, bool]:
     """The principal, and whether nothing but the Authorization header can have decided that."""
@@ -177,7 +181,10 @@ def recognize(request: HttpRequest) -> tuple[Principal, bool]:
             principal = authenticator.authenticate(request)
             if principal is not None:
                 return principal, is_by_header_only
-        raise NotAuthenticated if header is None else AuthenticationFailed
+        if header is None:
+            raise NotAuthenticated
+        is_bearer = header.partition(" ")[0].lower() == "bearer"
+        raise AuthenticationFailed if is_bearer else AuthenticationFailed(NO_BEARER)
     except NotAuthenticated:
         raise
     except AuthenticationFailed:

@@ -331,6 +331,9 @@ def json_part(value: Any) -> Any:
 
 
 def boolean(value: Any) -> bool:
+    """Of a boolean, and of the text that is one in JSON. 1 may be a number of something."""
+    if value in ("true", "false"):
+        return bool(value == "true")
     if type(value) is not bool:
         raise TypeError
     return value

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from mcp_django.context import CallContext
-from mcp_django.exceptions import NotFound
+from mcp_django.exceptions import NotFound, ToolError
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.resources.completion import complete_resource
-from mcp_django.handlers.prompts import find_prompt
+from mcp_django.handlers.prompts import find_prompt, texts_of
 from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_django.protocol.methods import parse_params
 from mcp_django.protocol.results import CompletionResult
@@ -20,10 +20,10 @@ MOST_VALUES = 100
 def complete(context: CallContext, params: dict[str, Any]) -> CompletionResult:
     asked = parse_params("completion/complete", params)
     rights = Rights(context.request, context.principal)
-    earlier = (asked.context and asked.context.arguments) or {}
     name, value = asked.argument.name, asked.argument.value
     found: CompletionResult | None
     try:
+        earlier = texts_of(asked.context.arguments if asked.context else None)
         match asked.ref:
             case {"type": "ref/prompt", "name": str(prompt)}:
                 values = find_prompt(rights, prompt).complete(rights, name, value)
@@ -35,7 +35,7 @@ def complete(context: CallContext, params: dict[str, Any]) -> CompletionResult:
                 raise ProtocolError(INVALID_PARAMS, message)
         if found is None:
             raise NotFound(f"There is no argument {name[:80]!r} to complete.")
-    except NotFound as error:
+    except ToolError as error:
         raise ProtocolError(INVALID_PARAMS, str(error)) from error
     return CompletionResult(
         values=found.values[:MOST_VALUES],

@@ -17,7 +17,7 @@ from mcp_django.exposure.prompts.stored import (
 )
 from mcp_django.handlers.lists import page
 from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError, named
-from mcp_django.protocol.methods import parse_params
+from mcp_django.protocol.methods import Texts, parse_params
 from mcp_django.protocol.results import ListResult, PromptResult
 
 #: The integers that every JSON number holds exactly (RFC 8259, 6). Beyond, digits may be lost.
@@ -49,6 +49,12 @@ def list_prompts(context: CallContext, params: dict[str, Any]) -> ListResult:
     )
 
 
+def texts_of(arguments: Texts | None) -> dict[str, str]:
+    """Return arguments as texts. Null is a field that the person left empty."""
+    given = (arguments or {}).items()
+    return {name: text_of(name, value) for name, value in given if value is not None}
+
+
 def text_of(name: str, value: str | int | float) -> str:
     """Return the shortest text of a value: `true`, `7` for 7.0. Raises ToolError without one."""
     if isinstance(value, bool):
@@ -69,10 +75,7 @@ def get_prompt(context: CallContext, params: dict[str, Any]) -> PromptResult | P
 
     try:
         prompt = find_prompt(rights, asked.name)
-        arguments = (asked.arguments or {}).items()
-        # None is a field that the person left empty.
-        texts = {name: text_of(name, value) for name, value in arguments if value is not None}
-        found = prompt.get(context, rights, texts)
+        found = prompt.get(context, rights, texts_of(asked.arguments))
     except ToolError as error:
         refuse(error)
     return replace(found, refuse=refuse) if isinstance(found, PendingCall) else found

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from mcp_django.protocol.errors import HEADER_MISMATCH, ProtocolError
 
@@ -111,27 +111,44 @@ def media_type(value: str) -> str:
     return value.partition(";")[0].strip().lower()
 
 
-def accepts(header: str | None, *wanted: str) -> bool:
-    """Whether Accept allows every wanted media type. An absent one allows all.
+JSON = "application/json"
+EVENT_STREAM = "text/event-stream"
+
+
+class Accepted(NamedTuple):
+    """What the answer to a request may be, by its Accept."""
+
+    json: bool = True
+    stream: bool = True
+    #: It names the stream. Nobody else gets one where JSON does as well.
+    names_stream: bool = True
+
+
+ANYTHING = Accepted()
+
+
+def accepted_by(header: str | None) -> Accepted:
+    """What Accept allows. An absent or empty one allows both.
 
     The most specific range decides about a type, and q=0 forbids (RFC 9110, 12.5.1).
     """
-    if header is None:
-        return True
-    decide = allows if len(header) <= LONGEST_REMEMBERED else allows.__wrapped__
-    return decide(header, wanted)
+    if not header:
+        return ANYTHING._replace(names_stream=False)
+    decide = ranges_of if len(header) <= LONGEST_REMEMBERED else ranges_of.__wrapped__
+    return decide(header)
 
 
 @lru_cache(maxsize=256)
-def allows(header: str, wanted: tuple[str, ...]) -> bool:
-    allowed = {}
+def ranges_of(header: str) -> Accepted:
+    allowed: dict[str, bool] = {}
     for item in header.split(","):
         kind, *parameters = (part.strip().lower() for part in item.split(";"))
         allowed[kind] = not any(is_zero(parameter) for parameter in parameters)
-    ranges = [(kind, f"{kind.partition('/')[0]}/*", "*/*") for kind in wanted]
-    return all(
-        next((allowed[name] for name in names if name in allowed), False) for names in ranges
+    json, stream = (
+        next((allowed[name] for name in names if name in allowed), False)
+        for names in ((JSON, "application/*", "*/*"), (EVENT_STREAM, "text/*", "*/*"))
     )
+    return Accepted(json, stream, names_stream=allowed.get(EVENT_STREAM, False))
 
 
 def is_zero(parameter: str) -> bool:

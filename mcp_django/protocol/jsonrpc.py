@@ -23,6 +23,8 @@ MAX_BATCH = 50
 MAX_VALUES = 20_000
 #: Wide enough for every id that a client makes, narrow enough for every client's parser.
 MAX_ID = 2**63
+#: Members of params that are objects in each method that has them.
+OBJECTS = ("_meta", "arguments", "capabilities", "context")
 #: Characters of an id, or of a progress token: both are repeated, logged and remembered.
 LONGEST_ID = 256
 #: A string without an end reaches to the end of the body, its last backslash included. Where the
@@ -153,13 +155,10 @@ def message_of(value: Any) -> Message:
         raise invalid('jsonrpc must be "2.0".', readable)
     if "method" not in value:
         return response_of(value, readable)
-    method, params = value["method"], value.get("params")
+    method = value["method"]
     if not isinstance(method, str):
         raise invalid("method must be a string.", readable)
-    if params is None:
-        params = {}
-    if not isinstance(params, dict):
-        raise invalid("params must be an object.", readable)
+    params = params_of(value, readable)
     if "id" not in value:
         return Notification(method, params)
     if readable is None:
@@ -169,6 +168,19 @@ def message_of(value: Any) -> Message:
     if isinstance(token, str) and len(token) > LONGEST_ID:
         raise invalid(f"A progressToken has at most {LONGEST_ID} characters.", readable)
     return Request(readable, method, params)
+
+
+def params_of(value: dict[str, Any], request_id: RequestId | None) -> dict[str, Any]:
+    """The params of a message. PHP writes an object without members as a list."""
+    params = value.get("params")
+    if params is None or params == []:
+        return {}
+    if not isinstance(params, dict):
+        raise invalid("params must be an object.", request_id)
+    for name in OBJECTS:
+        if params.get(name) == []:
+            params[name] = {}
+    return params
 
 
 def response_of(value: dict[str, Any], request_id: RequestId | None) -> Response:

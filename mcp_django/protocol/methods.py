@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeAlias, TypeVar, get_args
 
 import msgspec
 
@@ -32,10 +32,13 @@ class URIParams(msgspec.Struct, frozen=True):
     uri: str
 
 
+#: The specification has texts only, but clients send what a form of theirs holds.
+Texts: TypeAlias = dict[str, str | int | float | bool | None]
+
+
 class GetPromptParams(msgspec.Struct, frozen=True):
     name: str
-    #: The specification has texts only, but clients send what a form of theirs holds.
-    arguments: dict[str, str | int | float | bool | None] | None = None
+    arguments: Texts | None = None
 
 
 class CompletionArgument(msgspec.Struct, frozen=True):
@@ -44,7 +47,7 @@ class CompletionArgument(msgspec.Struct, frozen=True):
 
 
 class CompletionContext(msgspec.Struct, frozen=True):
-    arguments: dict[str, str] | None = None
+    arguments: Texts | None = None
 
 
 class CompleteParams(msgspec.Struct, frozen=True):

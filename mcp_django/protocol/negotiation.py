@@ -131,6 +131,8 @@ def legacy_revision(headers: Headers) -> Revision:
 
 def modern_envelope(headers: Headers, request: Request) -> Envelope:
     meta = meta_of(request)
+    if meta.get(CAPABILITIES_KEY) == []:
+        meta[CAPABILITIES_KEY] = {}
     try:
         check_meta(headers, meta)
         if headers is not NO_HEADERS:

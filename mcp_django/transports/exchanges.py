@@ -20,6 +20,7 @@ from mcp_django.exceptions import Cancelled
 from mcp_django.handlers.dispatch import PendingAnswer, server_info
 from mcp_django.principal import Principal
 from mcp_django.protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, ProtocolError
+from mcp_django.protocol.headers import ANYTHING, JSON, Accepted
 from mcp_django.protocol.jsonrpc import (
     Notification,
     Request,
@@ -38,8 +39,6 @@ from mcp_django.subscriptions.topics import Topic, Uris
 
 HeaderList: TypeAlias = tuple[tuple[str, str], ...]
 
-JSON = "application/json"
-EVENT_STREAM = "text/event-stream"
 NO_STORE: HeaderList = (("Cache-Control", "no-store"),)
 
 
@@ -126,6 +125,8 @@ class Exchange:
     refusal: Reply | None = None
     #: How errors about the request as a whole are written.
     revision: Revision = LATEST_LEGACY
+    #: What the answer may be.
+    accepted: Accepted = ANYTHING
     #: Reads a body that is too long for an event loop: in the thread, once it is known who sent
     #: it. Until then nothing else here says what is asked for. None: the body was read.
     read_body: Callable[[], Exchange] | None = None

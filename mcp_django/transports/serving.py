@@ -279,7 +279,9 @@ class Service:
             log_level=call.envelope.log_level,
             tell=log_data,
             # An answer within a batch could come before its question.
-            can_request=self.session is not None and not self.exchange.is_batch,
+            can_request=self.session is not None
+            and self.exchange.accepted.names_stream
+            and not self.exchange.is_batch,
             sent_input=self.sent_input,
             release_stream=self.release_stream,
             outside_transaction=self.outside_transaction,

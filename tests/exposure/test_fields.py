@@ -44,6 +44,7 @@ GOOD = [
     ("ref", "12345678123456781234567812345678", UUID("12345678123456781234567812345678")),
     ("ip", "::1", "::1"),
     ("customer", "5", 5),
+    *(("gift", sent, sent == "true") for sent in ("true", "false")),
 ]
 
 
@@ -64,7 +65,7 @@ BAD = [
     ("quantity", "exact", 10**5000, "number must be between"),
     ("total", "exact", 10**5000, "This value is not a number"),
     ("total", "exact", "NaN", "is not a number"),
-    ("gift", "exact", "true", "is not true or false"),
+    ("gift", "exact", "yes", "is not true or false"),
     ("due", "exact", "0999-01-01", "is not a date"),
     ("placed_at", "exact", "9999-01-01T00:00", "is not a date and time such as"),
     ("took", "exact", "P999999D", "is not a duration such as"),

@@ -269,7 +269,7 @@ REFUSED = [
         for members in (
             *({"jsonrpc": version} for version in ("1.0", None)),
             *({"method": name} for name in (None, ["ping"])),
-            *({"params": value} for value in ([], "x", False)),
+            *({"params": value} for value in ([1], "x", False)),
             {"params": {"_meta": {"progressToken": "x" * 257}}},
         )
     ),

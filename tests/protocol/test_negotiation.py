@@ -182,7 +182,7 @@ RUNGS = [
         (modern_headers(), LIST, meta, -32602, sentence)
         for meta, sentence in (
             (None, "protocolVersion and .*clientCapabilities"),
-            (envelope(clientCapabilities=[]), "needs .*clientCapabilities"),
+            (envelope(clientCapabilities=[1]), "needs .*clientCapabilities"),
             (envelope(protocolVersion=1), "protocolVersion"),
             *(
                 (envelope(logLevel=level), "logLevel")

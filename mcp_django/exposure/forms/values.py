@@ -31,6 +31,7 @@ from django.utils.dateparse import parse_date, parse_datetime, parse_duration, p
 from django.utils.text import get_valid_filename
 
 from mcp_django.conf import get_config
+from mcp_django.exposure.fields import boolean
 from mcp_django.exposure.forms.html import read_page, successful
 from mcp_django.exposure.forms.schemas import (
     MOST_ALLOWED,
@@ -48,7 +49,7 @@ from mcp_django.models.uploads import LONGEST_NAME, SCHEME, Upload
 def parsed(field: fields.Field, value: Any) -> Any:
     """What the value means to this field; None if it is empty. Raises InvalidValue."""
     if isinstance(field, fields.BooleanField) and not isinstance(field, fields.NullBooleanField):
-        return boolean(value)
+        return tick(value)
     for kind, parse in PARSERS:
         if isinstance(field, kind):
             return None if value is None or value == "" else parse(value)
@@ -75,13 +76,6 @@ def number(value: Any) -> Decimal:
     return found
 
 
-def boolean(value: Any) -> bool:
-    """Strictly: the text "false" would tick a box."""
-    if not isinstance(value, bool):
-        raise InvalidValue(f"{shown_value(value)} is not true or false.")
-    return value
-
-
 def by(parse: Callable[[str], Any], what: str) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         try:
@@ -93,6 +87,14 @@ def by(parse: Callable[[str], Any], what: str) -> Callable[[Any], Any]:
         return found
 
     return read
+
+
+def tick(value: Any) -> bool:
+    """Before the form: the text "false" would tick a box."""
+    try:
+        return boolean(value)
+    except TypeError:
+        raise InvalidValue(f"{shown_value(value)} is not true or false.") from None
 
 
 def instant(text: str) -> datetime | None:
@@ -124,7 +126,7 @@ def span(text: str) -> timedelta | None:
 
 
 PARSERS: tuple[tuple[type[fields.Field], Callable[[Any], Any]], ...] = (
-    (fields.NullBooleanField, boolean),
+    (fields.NullBooleanField, tick),
     (fields.IntegerField, number),
     (fields.SplitDateTimeField, by(instant, "a time such as 2026-01-31T14:30:00+00:00")),
     (fields.DateTimeField, by(instant, "a time such as 2026-01-31T14:30:00+00:00")),
@@ -316,9 +318,11 @@ def meaning(field: fields.Field, value: Any, *, find: Find, user: Any) -> Any:
 
 
 def chosen(field: Any, value: Any) -> str:
-    # Some fields are open, with choices as suggestions.
-    if isinstance(value, (str, int, float)) and field.valid_value(str(value)):
-        return str(value)
+    # Some choices are the texts "true" and "false". Some fields are open, with suggestions.
+    texts = [str(value), *([str(value).lower()] if isinstance(value, bool) else [])]
+    for text in texts if isinstance(value, (str, int, float)) else []:
+        if field.valid_value(text):
+            return text
     allowed = [key for key, _ in options(field.choices)]
     names = ", ".join(allowed[:MOST_ALLOWED]) + (", ..." if allowed[MOST_ALLOWED:] else "")
     raise InvalidValue(f"{shown_value(value)} is not one of: {names}.")

@@ -42,6 +42,15 @@ UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 #: What a model sends for a parameter that it has no value for.
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 TYPES = frozenset({"string", "number", "integer", "boolean", "null", "array", "object"})
+#: Names that clients add to the arguments of any tool: the AI Agent of n8n, and models that are to
+#: call a tool without parameters.
+STRAY_NAMES = frozenset({"action", "chatInput", "random_string", "sessionId", "toolCallId"})
+#: What msgspec calls the types of JSON, in words.
+TYPE_WORDS = {
+    "int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text",
+    "array": "a list", "object": "an object",
+}  # fmt: skip
+TYPE_NAMES = re.compile(r"`([a-z]+(?: \| [a-z]+)*)`")
 #: The keywords that decide whether a value may be empty.
 ABOUT_EMPTY = frozenset(
     {
@@ -201,9 +210,10 @@ def as_declared(
        schema takes this empty value. With `takes_empty=False`, for the generic tools and those of
        the admin, no empty value means anything, and `null` is left out even where it is required.
        What is inside an argument stays.
-    2. A text where only an object or a list is declared is read as JSON, if it is JSON.
+    2. A text where no text is declared is read as JSON, if it is JSON: `"2"`, `"true"`, `"null"`.
     3. Another text where a list of texts is declared becomes the only member of that list.
     4. A number without a fraction is an integer: `1.0` is `1`.
+    5. Names that clients are known to add are left out where no parameter is called so.
 
     Anything else stays as it is, for the reader of the tool to refuse.
     """
@@ -211,7 +221,7 @@ def as_declared(
     definitions = schema.get("$defs", {})
     declared = {}
     for name, value in arguments.items():
-        if value is None and not takes_empty:
+        if (value is None and not takes_empty) or (name in STRAY_NAMES - properties.keys()):
             continue
         options = [*alternatives(properties.get(name, True), definitions)]
         with suppress(RecursionError):  # the reader refuses it
@@ -274,10 +284,10 @@ def fitted(
 ) -> Any:
     """A value, and all that is inside it, in the form that one of the schemas declares."""
     allowed: frozenset[str] = frozenset().union(*map(types_of, options)) if options else TYPES
-    if isinstance(value, float) and value.is_integer() and "number" not in allowed:
-        return int(value) if "integer" in allowed else value
     if isinstance(value, str) and "string" not in allowed:
         value = unpacked(value, allowed, options, definitions)
+    if isinstance(value, float) and value.is_integer() and "number" not in allowed:
+        return int(value) if "integer" in allowed else value
     if isinstance(value, list):
         arrays = [option for option in options if "array" in types_of(option)]
         inner = arrays[0].get("items", True) if len(arrays) == 1 else True
@@ -305,19 +315,19 @@ def unpacked(
     definitions: Mapping[str, Any],
 ) -> Any:
     """What a text stands for where no text is allowed, or the text itself."""
-    if text.lstrip()[:1] in ("[", "{"):
-        try:
-            body = text.encode()
-            # As many as a body may have: nobody has counted those in a text.
-            if has_too_many_values(body):
-                return text
-            value = msgspec.json.decode(body)
-        except (ValueError, RecursionError):
-            return text
-        return value if type_of(value) in allowed else text
+    with suppress(ValueError, RecursionError):
+        body = text.encode()
+        # As many as a body may have: nobody has counted those in a text.
+        value = text if has_too_many_values(body) else msgspec.json.decode(body)
+        kind = type_of(value)
+        is_number = kind in ("integer", "number") and allowed & {"integer", "number"}
+        if value is None or is_number or kind in allowed:
+            return value
+    if text.lstrip()[:1] in ("", "[", "{"):
+        return text
     for option in options:
         for member in alternatives(option.get("items"), definitions):
-            if text and types_of(member) == {"string"}:
+            if types_of(member) == {"string"}:
                 return [text]
     return text
 
@@ -391,7 +401,13 @@ def describe(error: Exception, name: str, value: Any, *, schema: Mapping[str, An
         # msgspec quotes the value, at any length.
         message, hint = "Invalid value", allowed(schema, name)
     got = f": {shown(value)}" if not found and isinstance(value, (str, int, float)) else ""
-    return f"Argument {place}: {message.replace('`', '')[:200]}{got}.{hint}"
+    message = TYPE_NAMES.sub(in_words, message).replace("`", "")
+    return f"Argument {place}: {message[:200]}{got}.{hint}"
+
+
+def in_words(types: re.Match[str]) -> str:
+    """Type names of msgspec: `int | null` is "a whole number or null"."""
+    return " or ".join(TYPE_WORDS.get(name, name) for name in types[1].split(" | "))
 
 
 def allowed(schema: Mapping[str, Any], name: str) -> str:

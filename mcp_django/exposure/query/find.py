@@ -193,7 +193,8 @@ def find_records(rights: Rights, exposure: ModelExposure, asked: FindRecords) ->
     )
     bound = partial(pagination.binding, rights, access, asked)
     position = None
-    if asked.cursor is not UNSET:
+    # Some clients write "null" for no value.
+    if asked.cursor is not UNSET and asked.cursor != "null":
         position = pagination.decode(bound(), asked.cursor)
     if rights.checks_rows_one_by_one(exposure.model):
         page = page_of_permitted(search, position, limit)

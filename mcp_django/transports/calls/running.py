@@ -409,19 +409,24 @@ class CallStream:
                 await self._say(call.output.take(call.revision))
                 if call.is_done:
                     return await self._end()
-                if call.output.released is not None and call.session is not None:
+                if self.may_stream and call.output.released is not None and call.session:
                     await self._let_go(call.session, call.output.released)
                     return None
                 gone = gone or self._listen(receive)
                 is_quiet = not await call.waker.wait(KEEP_ALIVE if response.has_started else GRACE)
                 # A header of the answer to a handshake names the session, so it has to wait.
-                if is_quiet and not begins_session(call.exchange):
+                if is_quiet and self.may_stream and not begins_session(call.exchange):
                     await self._keep_alive()
         finally:
             if gone is not None:
                 gone.cancel()
             self._leave()
         return None
+
+    @property
+    def may_stream(self) -> bool:
+        """Return whether the client is to get more than the answer."""
+        return self.call.exchange.accepted.names_stream
 
     def _listen(self, receive: Receive) -> asyncio.Task[None]:
         gone = asyncio.create_task(until_disconnected(receive))
@@ -432,7 +437,7 @@ class CallStream:
 
     async def _say(self, messages: Sequence[bytes], *, is_final: bool = False) -> None:
         """Send messages as events: in a session, after its log has them."""
-        if not messages:
+        if not messages or not (is_final or self.may_stream):
             return
         if self.call.session is None:
             await self.response.events(messages)
@@ -461,6 +466,9 @@ class CallStream:
     async def _end(self) -> Reply | None:
         """The answer, or the end without one of a call that the client took back."""
         self._is_answered = True
+        if self.call.is_cancelled and not self.may_stream:
+            await self.response.reply(Reply(status=202))
+            return None
         if self.call.is_cancelled:
             await self.response.open()
             if self._log is not None:
@@ -469,7 +477,7 @@ class CallStream:
         reply = self.call.result()
         if reply.opens is not None:
             return reply
-        if self.response.is_streaming:
+        if self.response.is_streaming or (self.response.is_to_stream and reply.status == 200):
             await self._say(reply.parts, is_final=True)
         else:
             await self.response.reply(reply)

@@ -25,10 +25,12 @@ from mcp_django.exceptions import NO_CREDENTIAL
 from mcp_django.protocol import headers as names
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.headers import (
+    EVENT_STREAM,
+    JSON,
     LONGEST_HEADERS,
     LONGEST_VALUE,
     Headers,
-    accepts,
+    accepted_by,
     media_type,
 )
 from mcp_django.protocol.jsonrpc import Batch, Notification, Request, Response, decode
@@ -43,8 +45,6 @@ from mcp_django.protocol.negotiation import (
 )
 from mcp_django.protocol.revisions import MODERN, Era, Revision
 from mcp_django.transports.exchanges import (
-    EVENT_STREAM,
-    JSON,
     NO_STORE,
     Call,
     Exchange,
@@ -66,11 +66,19 @@ def understand(
     `body` is None where it was longer than the limit. Without `streams` there are no sessions.
     A long body is not read yet: see `Exchange.read_body`.
     """
-    revision = evidence_revision(headers)
+    revision, accepted = evidence_revision(headers), accepted_by(headers.joined("accept"))
     has_sessions = streams and evidence_of(headers) is not Evidence.MODERN
     verbs = ("GET", "POST", "DELETE") if has_sessions else ("POST",)
     try:
         check_transport(verb, headers, body, verbs=verbs)
+        if verb == "POST" and streams and not (accepted.json or accepted.stream):
+            raise not_acceptable(f"{JSON} or {EVENT_STREAM}")
+        if verb == "GET" and headers.get(names.SESSION) is None:
+            # Clients ask whether there is a stream, and know this answer.
+            verbs = ("POST",)
+            raise ProtocolError(
+                INVALID_REQUEST, "A stream belongs to a session. Send Mcp-Session-Id.", status=405
+            )
         if verb != "POST":
             exchange = Exchange(verb=verb, revision=revision)
             return in_session(exchange, headers) if streams else exchange
@@ -78,10 +86,13 @@ def understand(
         return refused(error, revision=revision, verbs=verbs)
 
     def read(body: bytes) -> Exchange:
-        exchange = parse(headers, body, revision)
+        exchange = replace(parse(headers, body, revision), accepted=accepted)
+        methods = [call.request.method for call in exchange.requests]
+        if streams and not accepted.stream and "subscriptions/listen" in methods:
+            raise not_acceptable(EVENT_STREAM)
         return in_session(exchange, headers) if streams else exchange
 
-    return read_soon(read, body or b"", revision=revision)
+    return replace(read_soon(read, body or b"", revision=revision), accepted=accepted)
 
 
 def unidentified(verb: str, *, revision: Revision) -> Exchange:
@@ -148,10 +159,6 @@ def check_transport(
     if verb != "POST":
         return
     check_body(headers, body)
-    if not accepts(headers.joined("accept"), JSON, EVENT_STREAM):
-        raise ProtocolError(
-            INVALID_REQUEST, f"Accept must allow {JSON} and {EVENT_STREAM}.", status=406
-        )
 
 
 def check_verb(verb: str, headers: Headers, *, verbs: tuple[str, ...]) -> None:
@@ -159,8 +166,12 @@ def check_verb(verb: str, headers: Headers, *, verbs: tuple[str, ...]) -> None:
         raise ProtocolError(
             INVALID_REQUEST, f"The verbs of this address: {', '.join(verbs)}.", status=405
         )
-    if verb == "GET" and not accepts(headers.joined("accept"), EVENT_STREAM):
-        raise ProtocolError(INVALID_REQUEST, f"Accept must allow {EVENT_STREAM}.", status=406)
+    if verb == "GET" and not accepted_by(headers.joined("accept")).stream:
+        raise not_acceptable(EVENT_STREAM)
+
+
+def not_acceptable(types: str) -> ProtocolError:
+    return ProtocolError(INVALID_REQUEST, f"Accept must allow {types}.", status=406)
 
 
 def check_body(headers: Headers, body: bytes | None) -> None:

@@ -9,7 +9,8 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeAlias
 
 from mcp_django.protocol import sse
-from mcp_django.transports.exchanges import EVENT_STREAM, HeaderList, Reply
+from mcp_django.protocol.headers import EVENT_STREAM
+from mcp_django.transports.exchanges import HeaderList, Reply
 from mcp_django.transports.http.endpoint import with_cors
 
 # Few tasks write to streams, however many streams there are.
@@ -134,6 +135,8 @@ class ResponseStream:
         self.closes = False
         #: Those that let a page of another origin read it.
         self.cors: HeaderList = ()
+        #: The client reads nothing but a stream.
+        self.is_to_stream = False
         self._brake: Brake | None = None
         self.has_started = False
         self.is_streaming = False
@@ -141,7 +144,7 @@ class ResponseStream:
 
     async def reply(self, reply: Reply) -> None:
         """The whole response, or the last events of a stream that has begun."""
-        if self.is_streaming:
+        if self.is_streaming or (self.is_to_stream and reply.status == 200 and reply.parts):
             await self.events(reply.parts)
             await self.end()
         elif not self.has_started:

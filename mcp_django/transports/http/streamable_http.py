@@ -84,6 +84,7 @@ class MCPApplication:
             else:
                 content = await body.read()
                 exchange = self.understand(scope, headers, content)
+            stream.is_to_stream = not exchange.accepted.json
             if body.is_expected:
                 receive = body.receive
             else:
@@ -130,7 +131,8 @@ class MCPApplication:
             return None
 
         def make(**run: Any) -> Service:
-            return Service(request=build_request(scope, body), **run)
+            streams = exchange.accepted.stream
+            return Service(request=build_request(scope, body), streams=streams, **run)
 
         call = RunningCall(exchange, make=make, caller=caller_in(scope, headers))
         call.start()

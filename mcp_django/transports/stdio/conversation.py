@@ -47,7 +47,7 @@ from mcp_django.protocol.negotiation import (
 from mcp_django.protocol.revisions import ASSUMED, Revision
 from mcp_django.stores.cache import CacheStore
 from mcp_django.stores.interface import chosen
-from mcp_django.transports.exchanges import JSON, Call, Exchange, Reply, StreamSpec, busy, crashed
+from mcp_django.transports.exchanges import Call, Exchange, Reply, StreamSpec, busy, crashed
 from mcp_django.transports.http.endpoint import batch_exchange, begins_session
 from mcp_django.transports.serving import Service
 from mcp_django.transports.sessions import CANCELLATIONS, HEADER, end_session, key_of
@@ -136,7 +136,7 @@ class Caller(Reader):
         host = hosts[0] if hosts else "localhost"
         origin = urlsplit(get_config().public_url or f"http://{host}")
         path = endpoint_path()
-        headers = [(b"host", origin.netloc.encode()), (b"content-type", JSON.encode())]
+        headers = [(b"host", origin.netloc.encode()), (b"content-type", b"application/json")]
         if token:
             headers.append((b"authorization", f"Bearer {token}".encode()))
         scope = {

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mcp_django.exceptions import InvalidArguments, ToolError
-from mcp_django.exposure.functions.arguments import as_declared
+from mcp_django.exposure.functions.arguments import STRAY_NAMES, as_declared
 from mcp_django.exposure.functions.signatures import read_signature
 from mcp_django.exposure.tools.functions import FunctionTool
 from mcp_django.protocol.results import ToolResult
@@ -155,9 +155,12 @@ def nested(depth: int) -> Any:
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        ({"number": "1"}, "Argument number: Expected int, got str: '1'."),
-        ({"number": True}, "Argument number: Expected int, got bool: true."),
-        ({"number": None}, "Argument number: Expected int, got null."),
+        ({"number": "x"}, "Argument number: Expected a whole number, got a text: 'x'."),
+        ({"number": "1.5"}, "Argument number: Expected a whole number, got a number"),
+        ({"number": True}, "Argument number: Expected a whole number, got true or false: true."),
+        ({"number": None}, "Argument number: Expected a whole number, got null."),
+        ({"flag": 1}, "Argument flag: Expected true or false, got a whole number: 1."),
+        ({"flag": "yes"}, "Argument flag: Expected true or false, got a text: 'yes'."),
         ({"when": "yesterday"}, "Argument when: Invalid RFC3339 encoded date: 'yesterday'."),
         (
             {"status": "lost"},
@@ -167,8 +170,14 @@ def nested(depth: int) -> Any:
         ({"kind": "c"}, "Argument kind: Invalid value: 'c'. Use one of: 'a', 'b'."),
         ({"size": 3}, "Argument size: Invalid value: 3. Use one of: 1, 2."),
         ({"line": {"number": 1}}, "Argument line: Object missing required field price."),
-        ({"line": {"number": "1", "price": 1}}, "Argument line.number: Expected int, got str."),
-        ({"code": "france"}, "Argument code: Expected str matching regex '^[A-Z]{2}$': 'france'."),
+        (
+            {"line": {"number": "x", "price": 1}},
+            "Argument line.number: Expected a whole",
+        ),
+        (
+            {"code": "france"},
+            "Argument code: Expected a text matching regex '^[A-Z]{2}$'",
+        ),
         ({"price": "NaN"}, "Argument price: Expected a finite number: 'NaN'."),
         ({"price": "1e999999999"}, "Argument price: Number out of range: '1e999999999'."),
         ({"prices": {"a": "-Infinity"}}, "Argument prices: Expected a finite number."),
@@ -218,7 +227,11 @@ def takes_nothing() -> None: ...
 @pytest.mark.parametrize(
     ("function", "arguments", "says"),
     [
-        (counts_keys, {"numbers": {"one": "x"}}, "Argument a key of numbers: Expected int, got"),
+        (
+            counts_keys,
+            {"numbers": {"one": "x"}},
+            "Argument a key of numbers: Expected a whole",
+        ),
         (
             counts_choices,
             {"numbers": {"x": "b"}, "more": 1},
@@ -292,7 +305,13 @@ LINE = Line(number=2, price=Decimal(3))
         *((name, '["b"]', '["b"]') for name in ("names_or_one", "extra")),
         ("note", '{"a": 1}', '{"a": 1}'),
         *((name, "b", ["b"]) for name in ("names", "tags")),
-        ("number", 5.0, 5),
+        *(("number", sent, 5) for sent in (5.0, "5", " 5 ", "5.00")),
+        ("line", '{"number": "2", "price": 3}', LINE),
+        ("flag", "true", True),
+        ("size", "2", Size.LARGE),
+        *(("ratio", sent, float(sent)) for sent in ("2", "2.5", "-1e3")),
+        *((name, "null", None) for name in ("line", "untyped")),
+        *(("note", sent, sent) for sent in ("5", "true", "null")),
         ("line", {"number": 2.0, "price": 3}, LINE),
         ("size", 2.0, Size.LARGE),
         *((name, 2.0, 2.0) for name in ("ratio", "extra")),
@@ -314,6 +333,8 @@ def test_what_a_model_sends_is_read_as_the_schema_declares(everything_tool, name
     ("name", "sent"),
     [
         *((name, "") for name in ("line", "lines", "ratio", "since", "amount", "code", "size")),
+        *((name, "null") for name in ("ratio", "flag", "size")),
+        *((name, "x") for name in STRAY_NAMES),
         *((name, None) for name in ("lines", "ratio", "note")),
         *(("line", {}), ("note", []), ("tags", {})),
     ],
@@ -364,7 +385,8 @@ def test_json_in_a_text_has_the_same_limits(everything_tool, text):
         # What a schema lists as values says which types there are.
         ({"enum": [1, 2.5, "x"]}, 2.0, 2),
         ({"enum": [[1], {"a": 1}]}, "[1]", [1]),
-        ({"enum": [None, True]}, "true", "true"),
+        ({"enum": [None, True]}, "true", True),
+        ({"enum": ["true", True]}, "true", "true"),
         # JSON Schema has other regular expressions than Python.
         ({"type": "string", "pattern": "(?P<year>[0-9]*)(?(year)|x)"}, "", ""),
         ({"type": "string", "pattern": "^[0-9]+$"}, "", None),

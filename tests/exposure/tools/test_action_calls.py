@@ -206,7 +206,7 @@ def test_filters_exclude_and_search_narrow_together(greeter):
     [
         ({}, 'Name the records: by "pks", or by "filters", "exclude", "search".'),
         ({"pks": []}, NOTHING),
-        ({"pks": list(range(10_000))}, "Argument pks: Expected array of length <= 1000."),
+        ({"pks": list(range(10_000))}, "Argument pks: Expected a list of length <= 1000."),
         *(({"pks": keys}, "Argument pks") for keys in ([True], True)),
         ({"pk": 1}, "Unknown argument 'pk'. Did you mean pks?"),
         ({"pks": [1], "dry_run": True}, "Unknown argument 'dry_run'."),

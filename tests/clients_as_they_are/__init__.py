@@ -1,0 +1,1 @@
+"""Clients with their habits that no specification knows."""
