@@ -1,4 +1,4 @@
-"""What the tests of functions as tools and prompts share."""
+"""What tests of tools and prompts share that call them without a client."""
 
 from __future__ import annotations
 
@@ -76,9 +76,10 @@ def call(called: FunctionTool, arguments: dict[str, Any] | None = None) -> Any:
     return called.call(context_of(rights), rights, arguments or {})
 
 
-def refusal(called: FunctionTool, arguments: dict[str, Any]) -> str:
+def refusal(call: Callable[..., Any], /, *arguments: Any, **options: Any) -> str:
+    """The sentence of the ToolError that must answer a call of a function."""
     with pytest.raises(ToolError) as caught:
-        call(called, arguments)
+        call(*arguments, **options)
     return str(caught.value)
 
 

@@ -6,8 +6,10 @@ from types import SimpleNamespace
 from typing import Any
 
 import msgspec
+import pytest
 from django.test import RequestFactory
 
+from mcp_django.exceptions import QueryError
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query import aggregates, find
@@ -176,3 +178,10 @@ def numbers(who=None, model=models.Order, **arguments):
     """The numbers of the orders that a call finds, in their order."""
     arguments = {"order_by": ["number"], "fields": ["number"], **arguments}
     return [row["number"] for row in records(who or caller(), model, **arguments)]
+
+
+def refusal(call, /, *arguments, **options):
+    """The sentence of the QueryError that must answer a call of one of the functions above."""
+    with pytest.raises(QueryError) as caught:
+        call(*arguments, **options)
+    return str(caught.value)

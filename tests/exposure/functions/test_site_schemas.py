@@ -337,7 +337,7 @@ ONLY_A = {"properties": {"a": {}}, "additionalProperties": False}
 def test_a_refusal_names_the_place_and_shows_a_call_that_works(schema, arguments, sentence):
     made = tool_of(ship, input_schema={"type": "object", **schema})
 
-    said = refusal(made, arguments)
+    said = refusal(call, made, arguments)
 
     shown = re.search(r" A valid call: ship (\{.*\})$", said)
     assert sentence in said
@@ -399,7 +399,7 @@ ENDLESS = {
 def test_a_refusal_without_an_example_still_says_what_is_wrong(schema):
     made = tool_of(ship, input_schema={"type": "object", **schema})
 
-    said = refusal(made, {})
+    said = refusal(call, made, {})
 
     assert '"a" is a required property' in said
     assert "A valid call" not in said
@@ -438,7 +438,7 @@ def test_a_schema_that_is_changed_later_changes_nothing():
 
     schema["properties"]["a"]["type"] = "string"
 
-    assert "integer" in refusal(made, {"a": "x"})
+    assert "integer" in refusal(call, made, {"a": "x"})
 
 
 # Results

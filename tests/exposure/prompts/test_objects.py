@@ -6,7 +6,6 @@ import pytest
 from django.contrib.auth import get_user_model
 from django.db.models import CharField, EmailField, SlugField, TextField, UUIDField
 
-from mcp_django.exceptions import ToolError
 from mcp_django.exposure.fields import quoted
 from mcp_django.exposure.prompts.stored import (
     as_code,
@@ -18,6 +17,7 @@ from mcp_django.exposure.prompts.stored import (
 )
 from mcp_django.templating.engine import compile_template, render_template
 from mcp_django.templating.lookups import Code
+from tests.exposure.function_tools import refusal
 from tests.nasty import models
 from tests.nasty.site import caller, registry
 
@@ -29,12 +29,6 @@ ORDER, CUSTOMER = "nasty.order", "nasty.customer"
 
 def get(who, label, text):
     return object_of(who, label, str(text), argument="it")
-
-
-def tried(who, label, text):
-    with pytest.raises(ToolError) as refused:
-        get(who, label, text)
-    return str(refused.value)
 
 
 def printed(record, *names):
@@ -85,10 +79,10 @@ def test_another_tenants_row_is_refused_in_the_words_for_a_missing_one(shop):
     who = caller(narrow=mine)
 
     sentences = {
-        tried(who, CUSTOMER, text).replace(quoted(str(text)), "KEY")
+        refusal(get, who, CUSTOMER, text).replace(quoted(str(text)), "KEY")
         for text in (shop.bert.pk, 999, "x", "", "Bert", "9" * 40, "\x00", "1/2", "x" * 5_000)
     }
-    sentences.add(tried(caller(may=lambda perm: False), CUSTOMER, 1).replace("'1'", "KEY"))
+    sentences.add(refusal(get, caller(may=lambda perm: False), CUSTOMER, 1).replace("'1'", "KEY"))
 
     assert sentences == {"Argument it: there is no nasty.customer KEY."}
     assert str(get(who, CUSTOMER, shop.anne.pk)) == "Anne"
@@ -105,7 +99,7 @@ def named():
 
 def test_an_object_is_found_by_the_whole_of_its_label(shop, named):
     assert get(named, CUSTOMER, "anne").values["pk"] == str(shop.anne.pk)
-    assert "there is no" in tried(named, CUSTOMER, "ann")
+    assert "there is no" in refusal(get, named, CUSTOMER, "ann")
     assert labelled_keys(named, CUSTOMER) == [
         (str(shop.anne.pk), "Anne"),
         (str(shop.bert.pk), "Bert"),
@@ -116,7 +110,7 @@ def test_an_object_is_found_by_the_whole_of_its_label(shop, named):
 def test_of_several_with_one_label_the_keys_are_told(shop, named):
     other = models.Customer.objects.create(tenant=shop.a, name="ANNE", country="DE")
 
-    sentence = tried(named, CUSTOMER, "Anne")
+    sentence = refusal(get, named, CUSTOMER, "Anne")
 
     assert sentence == (
         "Argument it: 2 objects of nasty.customer are called 'Anne'. "
@@ -136,14 +130,14 @@ def test_a_key_of_several_parts_is_one_text(shop):
     assert (seat.values["hall"], seat.values["number"], seat.values["pk"]) == (3, 7, key)
     assert get(who, "nasty.tricky", tricky).values["year"] == 2020
     for text in ("3/7/1", "3/8", "3", "%/7", "x/7"):
-        assert "there is no nasty.seat" in tried(who, "nasty.seat", text)
+        assert "there is no nasty.seat" in refusal(get, who, "nasty.seat", text)
 
 
 def test_where_there_are_only_numbers_there_is_no_object(shop):
     tables = registry({models.Order: {"fields": "id status", "aggregates_only": True}})
     who = caller(tables=tables)
 
-    assert "Records of nasty.order are not shown" in tried(who, ORDER, shop.a1.pk)
+    assert "Records of nasty.order are not shown" in refusal(get, who, ORDER, shop.a1.pk)
     assert complete_object(who, ORDER, "") == []
 
 

@@ -10,10 +10,9 @@ from django.db import connection
 from django.test import override_settings
 from django.test.utils import CaptureQueriesContext
 
-from mcp_django.exceptions import QueryError
 from tests.exposure.query.test_find import BASES
 from tests.nasty.models import Order, PaidOrder, RushOrder, Seat, Tag
-from tests.nasty.site import ORDER, aggregate, caller, groups, registry
+from tests.nasty.site import ORDER, aggregate, caller, groups, refusal, registry
 
 pytestmark = pytest.mark.database
 
@@ -25,12 +24,6 @@ SUMS = {"revenue": {"sum": "total"}, "n": {"count": "*"}}
 def _zones(db):
     if not connection.features.has_zoneinfo_database:
         pytest.skip("The database has no time zone tables.")
-
-
-def refusal(who=None, model=Order, /, **arguments):
-    with pytest.raises(QueryError) as caught:
-        aggregate(who or caller(), model, **arguments)
-    return str(caught.value)
 
 
 def test_sums_are_not_multiplied_by_relations_with_many_values(shop):
@@ -200,10 +193,10 @@ def test_days_have_buckets_without_hours_also_without_time_zone_tables(shop, mon
 
     assert groups(group_by=["due__trunc_month"])[0]["due__trunc_month"] == "2026-05-01"
     assert groups(group_by=["due__week_day"])[0]["due__week_day"] == 5
-    assert "due can be grouped by trunc_year" in refusal(group_by=["due__trunc_hour"])
+    assert "due can be grouped by trunc_year" in refusal(groups, group_by=["due__trunc_hour"])
     # As MariaDB is where nobody has loaded them.
     monkeypatch.setattr(connection.features, "has_zoneinfo_database", False)
-    assert "no time zone tables" in refusal(group_by=["placed_at__trunc_month"])
+    assert "no time zone tables" in refusal(groups, group_by=["placed_at__trunc_month"])
     assert groups(group_by=["due__trunc_month"], filters={"number": "nope"}) == []
 
 
@@ -212,7 +205,7 @@ def test_a_sum_that_the_database_cannot_hold_is_answered(shop):
     who = caller(tables=registry({Order: {"fields": "big"}}))
 
     if connection.vendor == "sqlite":
-        assert "as large as these" in refusal(who, metrics={"x": {"sum": "big"}})
+        assert "as large as these" in refusal(groups, who, metrics={"x": {"sum": "big"}})
     else:
         assert groups(who, metrics={"x": {"sum": "big"}}) == [{"x": str(2**64)}]
 
@@ -255,14 +248,14 @@ WRONG: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("at", range(len(WRONG)))
 def test_a_hostile_shape_is_refused_in_words(db, at):
-    assert 10 < len(refusal(**WRONG[at])) < 900
+    assert 10 < len(refusal(groups, **WRONG[at])) < 900
 
 
 @pytest.mark.parametrize(
     "name", ['a"; DROP TABLE nasty_order', "", "1a", "a__gte", "é", "a" * 41, "%s", None]
 )
 def test_a_name_of_a_metric_is_a_plain_word(db, name):
-    assert "no name for a metric" in refusal(metrics={name: {"count": "*"}})
+    assert "no name for a metric" in refusal(groups, metrics={name: {"count": "*"}})
 
 
 def test_names_of_callers_are_no_part_of_any_sql(shop, decisions_are_known):
@@ -287,13 +280,13 @@ def test_declared_groups_show_their_values_and_hide_the_others(shop):
         ("FR", 1),
         (None, 3),
     ]
-    assert "Use one of: customer__country" in refusal(who, group_by=["status"])
-    assert "Use one of: quantity" in refusal(who, metrics={"x": {"sum": "total"}})
+    assert "Use one of: customer__country" in refusal(groups, who, group_by=["status"])
+    assert "Use one of: quantity" in refusal(groups, who, metrics={"x": {"sum": "total"}})
     assert groups(who, metrics={"x": {"count_distinct": "customer__country"}}) == [{"x": 2}]
 
 
 def test_a_path_with_many_values_says_which_model_to_ask(shop):
-    assert "Ask nasty.tag for it" in refusal(group_by=["tags__slug"])
-    assert "Ask nasty.line for it" in refusal(metrics={"x": {"sum": "lines__amount"}})
+    assert "Ask nasty.tag for it" in refusal(groups, group_by=["tags__slug"])
+    assert "Ask nasty.line for it" in refusal(groups, metrics={"x": {"sum": "lines__amount"}})
     alone = caller(tables=registry({Tag: None}))
-    assert refusal(alone, group_by=["tags__slug"]).endswith("cannot be aggregated here.")
+    assert refusal(groups, alone, group_by=["tags__slug"]).endswith("cannot be aggregated here.")

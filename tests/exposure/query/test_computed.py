@@ -30,7 +30,7 @@ from mcp_django.principal import Restriction
 from mcp_django.templating.fences import FENCES
 from tests.clients import CheckedClient
 from tests.nasty.models import Customer, Order
-from tests.nasty.site import caller, records, registry
+from tests.nasty.site import caller, records, refusal, registry
 from tests.shop.models import Ledger
 
 pytestmark = pytest.mark.django_db
@@ -139,12 +139,6 @@ def described(rights, model=Order):
 def cells(rights, name, **arguments):
     arguments = {"order_by": ["number"], "fields": ["number", name], **arguments}
     return {row["number"]: row[name] for row in found(rights, **arguments)}
-
-
-def refused(rights, **arguments):
-    with pytest.raises(QueryError) as refusal:
-        found(rights, **arguments)
-    return str(refusal.value)
 
 
 def fail(error):
@@ -346,11 +340,11 @@ def test_what_ends_every_column_ends_the_call(shop, monkeypatch, settings):
 
 def nobody_has(rights, name="margin_text"):
     """Whether nothing tells of the column: the words are those for what was never there."""
-    refusal = refused(rights, fields=[name]).replace(name, "NAME")
-    other = refused(rights, fields=["never_there"]).replace("never_there", "NAME")
-    assert refusal.partition(". ")[0] == other.partition(". ")[0]
-    assert name not in refusal
-    order = refused(rights, order_by=[name])
+    hidden = refusal(found, rights, fields=[name]).replace(name, "NAME")
+    missing = refusal(found, rights, fields=["never_there"]).replace("never_there", "NAME")
+    assert hidden.partition(". ")[0] == missing.partition(". ")[0]
+    assert name not in hidden
+    order = refusal(found, rights, order_by=[name])
     assert f"'{name}' cannot be used in order_by." in order
     return described(rights) == []
 
@@ -461,7 +455,8 @@ def test_records_are_ordered_by_the_path_of_a_column(shop):
     assert numbers("-is_big", "-number") == ["R1", "A1", "A2", "A3"]
     rights = who("line_count", "lines_text", "by_token")
     for name in ("line_count", "lines_text", "by_token"):
-        assert f"'{name}' cannot be used in order_by." in refused(rights, order_by=[f"-{name}"])
+        sentence = refusal(found, rights, order_by=[f"-{name}"])
+        assert f"'{name}' cannot be used in order_by." in sentence
 
 
 # Models that staff opened

@@ -20,7 +20,7 @@ from mcp_django.exposure.query import find, pagination
 from mcp_django.signing import seal
 from tests.exposure.query.test_find import Judge, many_orders
 from tests.nasty.models import Customer, Order, Person, Seat, Tenant
-from tests.nasty.site import ORDER, Narrowable, caller, objects, page, records, registry
+from tests.nasty.site import ORDER, Narrowable, caller, objects, page, records, refusal, registry
 
 pytestmark = [pytest.mark.django_db, pytest.mark.database]
 
@@ -195,9 +195,7 @@ def test_any_other_text_is_no_cursor_and_one_lives_for_an_hour(shop, monkeypatch
     ]
 
     for text in forged:
-        with pytest.raises(QueryError) as refusal:
-            page(caller(), Order, cursor=text)
-        assert str(refusal.value) == pagination.STALE
+        assert refusal(page, caller(), Order, cursor=text) == pagination.STALE
     monkeypatch.setattr(pagination, "LIFETIME", timedelta(seconds=-1))
     with pytest.raises(QueryError, match="not valid"):
         page(caller(), Order, cursor=cursor)

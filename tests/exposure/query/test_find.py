@@ -42,6 +42,7 @@ from tests.nasty.site import (
     page,
     record,
     records,
+    refusal,
     registry,
 )
 
@@ -318,7 +319,7 @@ def test_no_cursor_tells_of_a_row_that_is_judged_away(db, names):
 # Values that no database takes, and calls of odd shapes.
 
 
-def refusal(**arguments):
+def refusal_or_none(**arguments):
     """The sentence that refuses a call, or None where it ran. Anything else is raised."""
     try:
         with transaction.atomic():
@@ -332,7 +333,7 @@ def refusal(**arguments):
 @pytest.mark.parametrize("keys", [KEYS[at::4] for at in range(4)], ids=range(4))
 def test_a_hostile_value_is_refused_in_words_or_simply_finds_nothing(shop, keys):
     refusals = [
-        refusal(**{place: {key: value}})
+        refusal_or_none(**{place: {key: value}})
         for key in keys
         for value in VALUES
         for place in ("filters", "exclude")
@@ -345,7 +346,7 @@ def test_a_hostile_value_is_refused_in_words_or_simply_finds_nothing(shop, keys)
 def test_a_hostile_shape_is_refused():
     shapes = [one for one in SHAPES if {*one} <= {*FindRecords.__struct_fields__} - {"model"}]
 
-    assert not [one for one in shapes if not 10 < len(refusal(**one) or "") < 1500]
+    assert not [one for one in shapes if not 10 < len(refusal_or_none(**one) or "") < 1500]
 
 
 @pytest.mark.parametrize("model", [Order, Tricky, Seat, Odd])
@@ -414,11 +415,11 @@ def without_tables(monkeypatch):
 
 @pytest.mark.parametrize("key", PARTS)
 def test_without_zone_tables_parts_are_refused_and_not_wrong(shop, without_tables, key):
-    with timezone.override("Europe/Paris"), pytest.raises(QueryError) as refused:
-        numbers(filters={key: PARTS[key]})
+    with timezone.override("Europe/Paris"):
+        sentence = refusal(numbers, filters={key: PARTS[key]})
 
-    assert "no time zone tables" in str(refused.value)
-    offered = json.loads(re.search(r"\{.*\}", str(refused.value))[0])
+    assert "no time zone tables" in sentence
+    offered = json.loads(re.search(r"\{.*\}", sentence)[0])
     with timezone.override("Europe/Paris"):
         assert numbers(filters=offered) == []
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from mcp_django.exceptions import ToolError
 from mcp_django.exposure.tools.records import RECORD_TOOLS
 from mcp_django.testing.client import rows_as_objects
+from tests.exposure.function_tools import refusal
 from tests.nasty.models import Tag
 from tests.nasty.site import caller
 
@@ -26,12 +26,6 @@ def call(tool, who=None, /, **arguments):
 
 def numbers(**arguments):
     return [record["number"] for record in call(FIND, **arguments)["records"]]
-
-
-def refusal(tool=FIND, /, **arguments):
-    with pytest.raises(ToolError) as caught:
-        call(tool, **arguments)
-    return str(caught.value)
 
 
 # Texts in place of lists and objects, and conditions in other spellings.
@@ -114,7 +108,7 @@ def test_what_means_nothing_is_refused_in_words_with_its_argument(shop, at):
     tool, argument, value = MEANINGLESS[at]
 
     sentence = refusal(
-        tool, **{"group_by": "status"} if argument == "having" else {}, **{argument: value}
+        call, tool, **{"group_by": "status"} if argument == "having" else {}, **{argument: value}
     )
 
     assert argument in sentence
@@ -132,12 +126,12 @@ def test_what_means_nothing_is_refused_in_words_with_its_argument(shop, at):
     ids=str,
 )
 def test_a_negation_is_answered_with_the_exclusion_that_works(shop, filters, shown):
-    assert shown in refusal(filters=filters)
-    assert shown not in refusal(exclude=filters)
+    assert shown in refusal(call, FIND, filters=filters)
+    assert shown not in refusal(call, FIND, exclude=filters)
     assert numbers(**msgspec.json.decode(shown)) != numbers()
     # A long value is not said again.
     for value in ("x" * 5000, 10**5000, "\ud800"):
-        assert len(refusal(filters={"number__ne": value})) < 1000
+        assert len(refusal(call, FIND, filters={"number__ne": value})) < 1000
 
 
 @pytest.mark.parametrize(
@@ -151,7 +145,7 @@ def test_a_negation_is_answered_with_the_exclusion_that_works(shop, filters, sho
     ids=str,
 )
 def test_a_metric_without_a_path_is_answered_with_its_form(shop, given, shown):
-    sentence = refusal(AGGREGATE, metrics=given)
+    sentence = refusal(call, AGGREGATE, metrics=given)
 
     assert "metrics" in sentence
     assert shown in sentence

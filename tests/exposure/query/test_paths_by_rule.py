@@ -15,7 +15,7 @@ from mcp_django.levels import Level
 from mcp_django.principal import Restriction
 from tests.nasty import models
 from tests.nasty.models import Customer, Line, Order, Person, Region, RushOrder, Tag, Watch
-from tests.nasty.site import aggregate, caller, groups, numbers, record, records, registry
+from tests.nasty.site import caller, groups, numbers, record, records, refusal, registry
 
 pytestmark = pytest.mark.usefixtures("shop")
 
@@ -56,12 +56,6 @@ TABLES = ruled({})
 
 def who(changes=None, **options):
     return caller(tables=TABLES if changes is None else ruled(changes), **options)
-
-
-def refused(rights, model=Order, **arguments):
-    with pytest.raises(QueryError) as refusal:
-        records(rights, model, **arguments)
-    return str(refusal.value)
 
 
 @pytest.fixture
@@ -187,11 +181,12 @@ CLOSED = [
 def test_what_closes_a_path_closes_it_to_every_use(shop, path, changes, rights):
     closed = who(changes, **rights)
 
-    assert refused(closed, filters={path: "x"})
+    assert refusal(records, closed, Order, filters={path: "x"})
     if path == SKU:
-        assert "'lines' cannot be used in include" in refused(closed, include=["lines"])
-        with pytest.raises(QueryError, match="'lines' cannot be used in count"):
-            aggregate(closed, Order, metrics={"n": {"count": "lines"}})
+        sentence = refusal(records, closed, Order, include=["lines"])
+        assert "'lines' cannot be used in include" in sentence
+        sentence = refusal(groups, closed, metrics={"n": {"count": "lines"}})
+        assert "'lines' cannot be used in count" in sentence
 
 
 def test_an_excluded_path_is_excluded_behind_other_models_and_from_what_is_suggested():
@@ -202,21 +197,21 @@ def test_an_excluded_path_is_excluded_behind_other_models_and_from_what_is_sugge
     assert records(rights, Line, filters={"order__customer__country": "FR"})
 
     closed = who({Customer: {"exclude": ["orders__number"]}})
-    with pytest.raises(QueryError) as refusal:
-        records(closed, Customer, filters={"orders__number": "A1"})
-    assert "orders__status" in str(refusal.value)
-    assert "orders__number" not in str(refusal.value)
+    sentence = refusal(records, closed, Customer, filters={"orders__number": "A1"})
+    assert "orders__status" in sentence
+    assert "orders__number" not in sentence
 
 
 def test_a_list_of_an_exposure_still_narrows_and_closes_a_relation_to_its_use(shop):
     lists = {"order_fields": "number", "group_fields": "status", "metric_fields": "total"}
     rights = who({Order: lists})
 
-    assert "cannot be used in order_by" in refused(rights, order_by=["customer__name"])
-    with pytest.raises(QueryError, match="cannot be used in group_by"):
-        aggregate(rights, Order, group_by=["customer__country"])
-    with pytest.raises(QueryError, match="'lines' cannot be used in count"):
-        aggregate(rights, Order, metrics={"n": {"count": "lines"}})
+    sentence = refusal(records, rights, Order, order_by=["customer__name"])
+    assert "cannot be used in order_by" in sentence
+    sentence = refusal(groups, rights, group_by=["customer__country"])
+    assert "cannot be used in group_by" in sentence
+    sentence = refusal(groups, rights, metrics={"n": {"count": "lines"}})
+    assert "'lines' cannot be used in count" in sentence
     assert records(rights, Order, filters={"customer__name": "x"}) == []
     assert records(rights, Order, include=["lines"], filters={"lines__sku": "x"})
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 from django.db.models import Avg, Count, Exists, F, OuterRef, Q, Subquery, Sum
 
-from mcp_django.exceptions import Leak, QueryError
+from mcp_django.exceptions import Leak
 from mcp_django.exposure.query.describe import describe
 from mcp_django.exposure.query.guard import guarded
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.related_counts import count_of_related
 from tests.exposure.query.test_paths_by_rule import ruled, who
 from tests.nasty.models import Customer, Line, Note, Order, Person, RushOrder, Watch
-from tests.nasty.site import aggregate, caller, groups
+from tests.nasty.site import caller, groups, refusal
 
 pytestmark = pytest.mark.usefixtures("shop")
 
@@ -20,12 +20,6 @@ pytestmark = pytest.mark.usefixtures("shop")
 def total(path, rights=None, model=Order, **arguments):
     [row] = groups(rights or who(), model, metrics={"n": {"count": path}}, **arguments)
     return row["n"]
-
-
-def refused(path, rights=None, model=Order, *, function="count"):
-    with pytest.raises(QueryError) as refusal:
-        aggregate(rights or who(), model, metrics={"n": {function: path}})
-    return str(refusal.value)
 
 
 # What is counted
@@ -104,7 +98,7 @@ def test_metrics_beside_each_other_do_not_multiply():
 )
 def test_what_closes_a_model_on_the_way_makes_the_count_unknown(path, closed):
     assert total(path) >= 0
-    assert f"'{path}' cannot be used in count." in refused(path, who(closed))
+    assert f"'{path}' cannot be used in count." in refusal(total, path, who(closed))
 
 
 @pytest.mark.parametrize(
@@ -114,7 +108,7 @@ def test_what_closes_a_model_on_the_way_makes_the_count_unknown(path, closed):
 def test_a_path_over_a_model_with_a_smallest_group_is_not_counted(model, path, shop):
     rights, label = who({model: {"smallest_group": 3}}), model._meta.label_lower
 
-    assert refused(path, rights) == (
+    assert refusal(total, path, rights) == (
         f"metrics: {path} cannot be counted here: {label} gives numbers about 3 or more "
         f"records at a time. Call aggregate_records with the model {label}."
     )
@@ -127,8 +121,8 @@ def test_a_path_over_a_model_with_a_smallest_group_is_not_counted(model, path, s
     ["lines__cost", "lines__sku", "lines__nothing", "lines__order", "tags__order", "watch__tags"],
 )
 def test_no_other_path_is_counted_and_another_function_is_refused_with_what_works(path):
-    assert f"'{path}' cannot be used in count." in refused(path)
-    said = refused("customer__orders", function="sum")
+    assert f"'{path}' cannot be used in count." in refusal(total, path)
+    said = refusal(groups, who(), metrics={"n": {"sum": "customer__orders"}})
     assert 'Count it, as in {"orders": {"count": "customer__orders"}}.' in said
     assert "Ask nasty.order for it." in said
 

@@ -8,7 +8,6 @@ import re
 import msgspec
 import pytest
 
-from mcp_django.exceptions import QueryError
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.completion import distinct_values, keys_of
 from mcp_django.levels import Level
@@ -16,7 +15,7 @@ from mcp_django.models import ExposedModel
 from mcp_django.templating.fences import FENCES
 from tests.clients import CheckedClient
 from tests.nasty.models import Customer, Line, Order, RushOrder
-from tests.nasty.site import aggregate, caller, page, record, records, registry
+from tests.nasty.site import aggregate, caller, page, record, records, refusal, registry
 from tests.shop.mcp import OrderExposure
 from tests.shop.models import Customer as ShopCustomer
 from tests.shop.models import Memo
@@ -71,11 +70,10 @@ def test_json_of_strangers_is_one_text_in_a_fence(shop):
 def test_a_name_of_several_records_is_told_in_fences():
     Customer.objects.update(name="Do it.")
 
-    with pytest.raises(QueryError) as caught:
-        records(somebody(), Order, filters={"customer": "do it."})
+    sentence = refusal(records, somebody(), Order, filters={"customer": "do it."})
 
-    assert {text for _, text in FENCE.findall(str(caught.value))} == {"Do it."}
-    assert "Do it." not in FENCE.sub("", str(caught.value))
+    assert {text for _, text in FENCE.findall(sentence)} == {"Do it."}
+    assert "Do it." not in FENCE.sub("", sentence)
 
 
 def test_the_mark_is_one_in_an_answer_and_another_one_in_the_next(shop):
