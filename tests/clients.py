@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+import pytest
 from django.test import Client as WebClient
 
 from mcp_django.testing import Client, HTTPAnswer, ProtocolFailure
@@ -41,13 +42,16 @@ class CheckedClient(Client):
         assert answer.is_error, answer.text
         return answer.text
 
+    def error(self, method: str, /, **params: Any) -> ProtocolFailure:
+        """The protocol error that must answer a request."""
+        with pytest.raises(ProtocolFailure) as raised:
+            self.request(method, params)
+        return raised.value
+
     def failure(self, method: str, /, **params: Any) -> tuple[int, str]:
-        """Code and message of the protocol error that must answer a request."""
-        try:
-            result = self.request(method, params)
-        except ProtocolFailure as failure:
-            return failure.code, failure.message
-        raise AssertionError(f"{method} was answered: {result}")
+        """Code and message of that error."""
+        error = self.error(method, **params)
+        return error.code, error.message
 
     def post(self, body: Any, *, headers: Mapping[str, str | None] | None = None) -> HTTPAnswer:
         answer = super().post(body, headers=headers)
@@ -83,3 +87,12 @@ class WSGIClient(CheckedClient):
             response = self.web.generic(verb, self.path, body, headers=sent, **environ)
         found = {name.lower(): value for name, value in response.items()}
         return HTTPAnswer(status=response.status_code, headers=found, body=response.content)
+
+
+#: Two tests: the fixture `client` speaks over ASGI in one and over WSGI in the other.
+over_asgi_and_wsgi = pytest.mark.parametrize(
+    "client",
+    [{"kind": CheckedClient}, {"kind": WSGIClient}],
+    ids=["asgi", "wsgi"],
+    indirect=True,
+)

@@ -63,6 +63,9 @@ THOROUGH = ("browser", "demo", "fuzz", "leaks", "official", "sites", "smoke", "w
 
 
 def pytest_configure(config):
+    config.addinivalue_line(
+        "markers", "client(**options): what the fixture `client` is made with, besides its user"
+    )
     if hasattr(config, "workerinput") or not config.getoption("numprocesses"):
         # This process is measured and strict. What its tests start is neither.
         for name in ("COVERAGE_PROCESS_CONFIG", "PYTHONWARNINGS"):
@@ -248,8 +251,30 @@ def make_client(make_user):
 
 
 @pytest.fixture
-def client(staff):
-    return CheckedClient(user=staff)
+def superuser(make_user):
+    return make_user("boss", is_staff=True, is_superuser=True)
+
+
+@pytest.fixture
+def client_user(staff):
+    """Whose client the fixture `client` is. Folders and files may name another one."""
+    return staff
+
+
+@pytest.fixture
+def client(request, client_user):
+    """A client that speaks the revision of the test, if that has the fixture `revision`.
+
+    The mark `client` of a test or a file says what else `CheckedClient` takes, and so does a
+    parameter `client`, which is indirect. Another class is `kind`: see tests/clients.py.
+    """
+    options = {"kind": CheckedClient}
+    if "revision" in request.fixturenames:
+        options["revision"] = request.getfixturevalue("revision")
+    for marker in request.node.iter_markers("client"):
+        options |= marker.kwargs
+    options |= getattr(request, "param", {})
+    return options.pop("kind")(user=client_user, **options)
 
 
 @pytest.fixture
@@ -281,9 +306,9 @@ def depot(configure):
 
 
 @pytest.fixture
-def boss(depot, make_user):
+def boss(depot, superuser):
     """May do everything in the depot."""
-    return CheckedClient(user=make_user("boss", is_staff=True, is_superuser=True))
+    return CheckedClient(user=superuser)
 
 
 @pytest.fixture
@@ -295,10 +320,9 @@ def clerk(depot, make_user):
 
 
 @pytest.fixture
-def asker(make_user):
+def asker(superuser):
     """Asks its person about everything, who may do it and agrees."""
-    user = make_user("asker", is_staff=True, is_superuser=True)
-    return CheckedClient(user=user, answers={"confirmation": {"confirm": True}})
+    return CheckedClient(user=superuser, answers={"confirmation": {"confirm": True}})
 
 
 @contextmanager

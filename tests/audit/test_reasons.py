@@ -10,12 +10,9 @@ from mcp_django.protocol.errors import METHOD_NOT_FOUND, ProtocolError
 from tests.clients import CheckedClient
 from tests.shop.models import Customer, Order
 
+pytestmark = pytest.mark.client(record=True)
+
 SECRET = "mcp_" + "A" * 43 + "000000"
-
-
-@pytest.fixture
-def client(staff):
-    return CheckedClient(user=staff, record=True)
 
 
 def reason_after(client, tool, **arguments):

@@ -12,9 +12,9 @@ from mcp_django.auth.throttles import Windows, client_address, retry_after
 from mcp_django.models import CallRecord
 from mcp_django.principal import Principal
 from mcp_django.testing import ProtocolFailure
-from tests.clients import CheckedClient, WSGIClient
+from tests.clients import CheckedClient, over_asgi_and_wsgi
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.client(record=True)]
 
 
 def principal(user):
@@ -92,17 +92,13 @@ def empty_cache():
     cache.clear()
 
 
-@pytest.fixture(params=[CheckedClient, WSGIClient], ids=["asgi", "wsgi"])
-def client(request, staff):
-    return request.param(user=staff, record=True)
-
-
 def statuses(client, times, method="resources/list"):
     return [client.post_request(method).status for _ in range(times)]
 
 
 @pytest.mark.needs("drf")
 @pytest.mark.parametrize("method", ["resources/list", "tools/list"])
+@over_asgi_and_wsgi
 def test_a_throttle_of_rest_framework_counts_calls(client, configure, make_user, method):
     configure(THROTTLES=[f"{DRF}.TwoPerUser"])
 
@@ -113,6 +109,7 @@ def test_a_throttle_of_rest_framework_counts_calls(client, configure, make_user,
 
 
 @pytest.mark.needs("drf")
+@over_asgi_and_wsgi
 def test_the_scope_is_mcp_and_the_longest_wait_counts(client, configure):
     configure(THROTTLES=[f"{DRF}.TwoPerUser", f"{DRF}.ThreePerScope"])
     assert statuses(client, 4) == [200, 200, 429, 429]
@@ -124,6 +121,7 @@ def test_the_scope_is_mcp_and_the_longest_wait_counts(client, configure):
 
 
 @pytest.mark.needs("drf")
+@over_asgi_and_wsgi
 def test_a_throttle_sees_the_method_and_the_user(client, configure):
     configure(THROTTLES=[f"{DRF}.OnePerMethod"])
 
@@ -141,6 +139,7 @@ def test_each_element_of_a_batch_is_asked_about(staff, configure):
     assert answer.status == 429
 
 
+@over_asgi_and_wsgi
 def test_any_class_with_the_two_methods_will_do_and_stops_nobody_while_its_cache_is_away(
     client, configure, caplog
 ):

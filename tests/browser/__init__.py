@@ -5,8 +5,8 @@ To put a page under it, write `tests/browser/test_YOURS.py`:
     from tests.browser.looks import every_look
 
     @every_look
-    def test_the_list_of_orders_is_for_everybody(browse, boss):
-        page = browse(boss)                 # a tab in which this user is logged in
+    def test_the_list_of_orders_is_for_everybody(browse, superuser):
+        page = browse(superuser)            # a tab in which this user is logged in
 
         page.goto("/admin/shop/order/")
 

@@ -107,9 +107,3 @@ def login_cookie(user: Any) -> dict[str, str]:
     client.force_login(user)
     name = site_settings.SESSION_COOKIE_NAME
     return {"name": name, "value": client.cookies[name].value}
-
-
-@pytest.fixture
-def boss(make_user: Callable[..., Any]) -> Any:
-    """A superuser."""
-    return make_user("boss", is_staff=True, is_superuser=True)

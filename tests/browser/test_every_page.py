@@ -30,7 +30,7 @@ def hello() -> str:
 
 
 @pytest.fixture
-def site(transactional_db, boss, add_prompt):
+def site(transactional_db, superuser, add_prompt):
     """Rows for all of the pages. Return the keys that are in addresses."""
     add_prompt(hello)
     make_all_rows(using="default")
@@ -49,7 +49,7 @@ def site(transactional_db, boss, add_prompt):
             method="tools/call",
             target="find_records shop.order",
             principal="default/user:1/My editor",
-            user=boss,
+            user=superuser,
             client="My editor 1.2",
             outcome="failed" if number % 9 == 0 else "done",
             milliseconds=(number * 37) % 400,
@@ -59,8 +59,8 @@ def site(transactional_db, boss, add_prompt):
     )
     return {
         "prompt": prompt.pk,
-        "token": PersonalToken.create(user=boss, name="laptop")[0].pk,
-        "user": UserRestriction.objects.create(user=boss).pk,
+        "token": PersonalToken.create(user=superuser, name="laptop")[0].pk,
+        "user": UserRestriction.objects.create(user=superuser).pk,
     }
 
 
@@ -108,9 +108,9 @@ PAGES = [
 
 @every_look
 def test_every_page_of_the_admin_is_for_everybody_and_has_djangos_breadcrumbs(
-    browse, boss, site, look
+    browse, superuser, site, look
 ):
-    page = browse(boss)
+    page = browse(superuser)
     page.goto(reverse("admin:shop_order_changelist"))
     stock = page.evaluate(LOOK) if look is not SKIN else None
 
@@ -140,9 +140,9 @@ def application():
 
 
 @pytest.fixture
-def consent(application, boss):
+def consent(application, superuser):
     Authorization.grant(
-        user=boss,
+        user=superuser,
         application=application,
         resource=RESOURCE,
         scopes=["mcp:read", "mcp:write"],
@@ -153,7 +153,9 @@ def consent(application, boss):
 
 @pytest.mark.needs("oauth")
 @every_look
-def test_the_pages_of_people_who_sign_in_are_for_everybody(browse, boss, application, consent):
+def test_the_pages_of_people_who_sign_in_are_for_everybody(
+    browse, superuser, application, consent
+):
     asked = {
         "response_type": "code",
         "client_id": application.client_id,
@@ -163,7 +165,7 @@ def test_the_pages_of_people_who_sign_in_are_for_everybody(browse, boss, applica
         "code_challenge_method": "S256",
         "resource": RESOURCE,
     }
-    page = browse(boss)
+    page = browse(superuser)
 
     for name, url in (
         ("consent", f"{reverse('mcp_django_oauth:authorize')}?{urlencode(asked)}"),
@@ -175,8 +177,10 @@ def test_the_pages_of_people_who_sign_in_are_for_everybody(browse, boss, applica
 
 
 @pytest.mark.needs("oauth")
-def test_a_program_is_kept_from_writing_and_ended_by_the_keyboard_alone(browse, boss, consent):
-    page = browse(boss)
+def test_a_program_is_kept_from_writing_and_ended_by_the_keyboard_alone(
+    browse, superuser, consent
+):
+    page = browse(superuser)
     page.goto(reverse("mcp_django_pages:apps"))
 
     page.enter("button", "Only let it read")
@@ -190,8 +194,8 @@ def test_a_program_is_kept_from_writing_and_ended_by_the_keyboard_alone(browse, 
 
 @pytest.mark.needs("jazzmin")
 @pytest.mark.parametrize("look", [SKIN], indirect=True)
-def test_breadcrumbs_are_one_line_in_a_skin(browse, boss, site):
-    page = browse(boss)
+def test_breadcrumbs_are_one_line_in_a_skin(browse, superuser, site):
+    page = browse(superuser)
     page.goto(reverse("admin:mcp_django_prompttemplate_preview", args=[site["prompt"]]))
     page.screenshot_to("breadcrumbs")
 

@@ -23,8 +23,8 @@ def page_of(label):
     return reverse("admin:mcp_django_exposedmodel_change", args=[label])
 
 
-def test_a_model_is_narrowed_by_the_keyboard_alone(browse, boss):
-    page = browse(boss)
+def test_a_model_is_narrowed_by_the_keyboard_alone(browse, superuser):
+    page = browse(superuser)
     page.goto(MODELS)
 
     page.tab_to("textbox", "Search")
@@ -43,12 +43,12 @@ def test_a_model_is_narrowed_by_the_keyboard_alone(browse, boss):
     assert (row.label, row.level) == ("shop.order", Level.READ)
     assert row.fields == ["id", "number", "customer", "status", "placed_at"]
     assert row.filter_fields is None
-    described = Client(user=boss).call_tool("describe_model", model="shop.order")
+    described = Client(user=superuser).call_tool("describe_model", model="shop.order")
     assert "total" not in {one["name"] for one in described.data["fields"]}
 
 
-def test_a_tool_is_switched_off_by_the_keyboard_alone(browse, boss):
-    page = browse(boss)
+def test_a_tool_is_switched_off_by_the_keyboard_alone(browse, superuser):
+    page = browse(superuser)
     page.goto(TOOLS)
 
     page.enter("link", "echo")
@@ -57,11 +57,11 @@ def test_a_tool_is_switched_off_by_the_keyboard_alone(browse, boss):
     page.enter("button", "Save")
     page.expect(page.get_by_text("was changed successfully")).to_be_visible()
 
-    assert "echo" not in {one["name"] for one in Client(user=boss).list_tools()}
+    assert "echo" not in {one["name"] for one in Client(user=superuser).list_tools()}
 
 
-def test_a_field_that_records_do_not_show_is_seen_to_leave_the_other_uses(browse, boss):
-    page = browse(boss)
+def test_a_field_that_records_do_not_show_is_seen_to_leave_the_other_uses(browse, superuser):
+    page = browse(superuser)
     page.goto(page_of("shop.order"))
 
     page.get_by_label("Shown: customer").uncheck()
@@ -74,8 +74,8 @@ def test_a_field_that_records_do_not_show_is_seen_to_leave_the_other_uses(browse
     page.expect(page.get_by_label("Filter: customer__country")).to_be_checked()
 
 
-def test_pages_work_without_scripts(browse, boss):
-    page = browse(boss, java_script_enabled=False)
+def test_pages_work_without_scripts(browse, superuser):
+    page = browse(superuser, java_script_enabled=False)
     page.goto(page_of("shop.order"))
 
     page.get_by_label("Shown: as in code").uncheck()
@@ -88,11 +88,11 @@ def test_pages_work_without_scripts(browse, boss):
     assert row.filter_fields is None
 
 
-def test_what_staff_write_runs_no_script(browse, boss):
+def test_what_staff_write_runs_no_script(browse, superuser):
     evil = "<img src=x onerror=alert(1)><script>alert(1)</script>\"'"
     decide("shop.order", notes=evil, fields=["id", evil])
     ExposedTool.objects.filter(name="echo").update(title=evil, description=evil)
-    page = browse(boss)
+    page = browse(superuser)
 
     for url in (
         MODELS,
@@ -119,8 +119,8 @@ def test_people_who_may_only_look_have_pages_for_everybody_too(browse, make_user
 
 
 @every_look
-def test_models_are_opened_together(browse, boss):
-    page = browse(boss)
+def test_models_are_opened_together(browse, superuser):
+    page = browse(superuser)
     page.goto(reverse("admin:mcp_django_exposedmodel_changelist"))
 
     page.get_by_role("row", name="auth.group").get_by_role("checkbox").check()

@@ -33,8 +33,8 @@ def shop(make_user):
 
 
 @every_look
-def test_what_assistants_see_is_for_everybody_to_look_at(browse, boss, shop):
-    page = browse(boss)
+def test_what_assistants_see_is_for_everybody_to_look_at(browse, superuser, shop):
+    page = browse(superuser)
     page.goto(INSPECT)
     page.check_accessible("inspect-form")
 
@@ -50,8 +50,8 @@ def test_what_assistants_see_is_for_everybody_to_look_at(browse, boss, shop):
 
 
 @every_look
-def test_tools_are_for_everybody_to_try(browse, boss, shop):
-    page = browse(boss)
+def test_tools_are_for_everybody_to_try(browse, superuser, shop):
+    page = browse(superuser)
     page.goto(TRY_IT)
     page.check_accessible("try-list")
 
@@ -69,8 +69,8 @@ def test_tools_are_for_everybody_to_try(browse, boss, shop):
     page.check_accessible("try-wrong")
 
 
-def test_a_user_is_looked_at_by_the_keyboard_alone(browse, boss, shop):
-    page = browse(boss)
+def test_a_user_is_looked_at_by_the_keyboard_alone(browse, superuser, shop):
+    page = browse(superuser)
     page.goto(INSPECT)
 
     page.tab_to("combobox", "User")
@@ -84,8 +84,8 @@ def test_a_user_is_looked_at_by_the_keyboard_alone(browse, boss, shop):
     page.expect(page.get_by_text("A-0")).to_be_visible()
 
 
-def test_a_tool_is_tried_by_the_keyboard_alone(browse, boss):
-    page = browse(boss)
+def test_a_tool_is_tried_by_the_keyboard_alone(browse, superuser):
+    page = browse(superuser)
     page.goto(OVERVIEW)
 
     page.enter("link", "Try it")
@@ -103,10 +103,10 @@ def test_a_tool_is_tried_by_the_keyboard_alone(browse, boss):
 
 
 @every_look
-def test_a_deletion_is_confirmed_by_the_keyboard_alone(browse, boss):
+def test_a_deletion_is_confirmed_by_the_keyboard_alone(browse, superuser):
     ExposedModel.objects.create(label="shop.order", level=5)
     order = Order.objects.create(number="A-1")
-    page = browse(boss)
+    page = browse(superuser)
     page.goto(f"{TRY_IT}?tool=delete_record")
 
     page.write_over("Arguments as JSON:", f'{{"model": "shop.order", "pk": {order.pk}}}')
@@ -147,8 +147,8 @@ def connected(shop):
 
 
 @every_look
-def test_who_is_connected_is_for_everybody_to_look_at(browse, boss, connected):
-    page = browse(boss)
+def test_who_is_connected_is_for_everybody_to_look_at(browse, superuser, connected):
+    page = browse(superuser)
     page.goto(LIVE)
 
     page.expect(page.get_by_role("heading", name="Sessions: 1")).to_be_visible()
@@ -159,8 +159,8 @@ def test_who_is_connected_is_for_everybody_to_look_at(browse, boss, connected):
     page.check_accessible("live-ended")
 
 
-def test_a_session_is_found_and_ended_by_the_keyboard_alone(browse, boss, connected):
-    page = browse(boss)
+def test_a_session_is_found_and_ended_by_the_keyboard_alone(browse, superuser, connected):
+    page = browse(superuser)
     page.goto(OVERVIEW)
 
     page.enter("link", "Live")
@@ -177,8 +177,8 @@ def test_a_session_is_found_and_ended_by_the_keyboard_alone(browse, boss, connec
 
 
 @every_look
-def test_switches_are_for_everybody_to_throw(browse, boss):
-    page = browse(boss)
+def test_switches_are_for_everybody_to_throw(browse, superuser):
+    page = browse(superuser)
     page.goto(reverse("admin:mcp_django_serversettings_changelist"))
 
     page.get_by_role("checkbox", name="Closed").check()

@@ -30,8 +30,8 @@ def prompt():
 
 
 @every_look
-def test_a_preview_and_a_mistake_are_for_everybody_too(browse, boss, prompt):
-    page = browse(boss)
+def test_a_preview_and_a_mistake_are_for_everybody_too(browse, superuser, prompt):
+    page = browse(superuser)
     page.goto(url(prompt, "preview"))
     page.get_by_label("order *").fill("A1")
     page.get_by_role("button", name="Show the prompt").click()
@@ -44,9 +44,9 @@ def test_a_preview_and_a_mistake_are_for_everybody_too(browse, boss, prompt):
     page.check_accessible()
 
 
-def test_a_prompt_is_written_by_the_keyboard_alone_and_works(browse, boss):
+def test_a_prompt_is_written_by_the_keyboard_alone_and_works(browse, superuser):
     Order.objects.create(number="A1")
-    page = browse(boss)
+    page = browse(superuser)
     page.goto(ADD)
 
     page.tab_to("textbox", "Name:")
@@ -68,12 +68,12 @@ def test_a_prompt_is_written_by_the_keyboard_alone_and_works(browse, boss):
     page.enter("button", "Save")
     page.expect(page.get_by_role("link", name="late", exact=True).first).to_be_visible()
 
-    (message,) = Client(user=boss).get_prompt("late", order="A1")
+    (message,) = Client(user=superuser).get_prompt("late", order="A1")
     assert "A1" in message["content"]["text"]
 
 
-def test_a_text_that_does_not_parse_is_shown_with_its_line(browse, boss):
-    page = browse(boss)
+def test_a_text_that_does_not_parse_is_shown_with_its_line(browse, superuser):
+    page = browse(superuser)
     page.goto(ADD)
     page.get_by_label("Name:", exact=True).fill("late")
     page.get_by_label("Text", exact=True).fill("Hi\n\n{% load static %}")
@@ -85,8 +85,10 @@ def test_a_text_that_does_not_parse_is_shown_with_its_line(browse, boss):
     assert not PromptTemplate.objects.exists()
 
 
-def test_rows_that_are_there_come_without_an_empty_one_and_can_be_removed(browse, boss, prompt):
-    page = browse(boss)
+def test_rows_that_are_there_come_without_an_empty_one_and_can_be_removed(
+    browse, superuser, prompt
+):
+    page = browse(superuser)
     page.goto(url(prompt))
     page.expect(page.get_by_role("group", name="Argument 3")).to_have_count(0)
     page.get_by_role("button", name="Add another message").click()
@@ -102,8 +104,8 @@ def test_rows_that_are_there_come_without_an_empty_one_and_can_be_removed(browse
     assert [one["text"] for one in version.messages] == ["About {{ order }}.", "And then?"]
 
 
-def test_without_scripts_there_is_a_row_more_each_time(browse, boss, prompt):
-    page = browse(boss, java_script_enabled=False)
+def test_without_scripts_there_is_a_row_more_each_time(browse, superuser, prompt):
+    page = browse(superuser, java_script_enabled=False)
     page.goto(url(prompt))
     row = page.get_by_role("group", name="Argument 3")
     row.get_by_label("Name", exact=True).fill("note")

@@ -10,8 +10,8 @@ from tests.browser.looks import every_look
 ADD = reverse("admin:mcp_django_personaltoken_add")
 
 
-def test_a_token_is_made_by_the_keyboard_alone_and_works(browse, boss):
-    page = browse(boss)
+def test_a_token_is_made_by_the_keyboard_alone_and_works(browse, superuser):
+    page = browse(superuser)
     page.goto(ADD)
 
     page.tab_to("textbox", "Name:")
@@ -26,8 +26,8 @@ def test_a_token_is_made_by_the_keyboard_alone_and_works(browse, boss):
     page.expect(page.get_by_role("link", name="laptop")).to_be_visible()
 
 
-def test_the_secret_is_copied_with_a_click(browse, boss):
-    page = browse(boss, permissions=["clipboard-read", "clipboard-write"])
+def test_the_secret_is_copied_with_a_click(browse, superuser):
+    page = browse(superuser, permissions=["clipboard-read", "clipboard-write"])
     page.goto(ADD)
     page.get_by_label("Name:").fill("laptop")
     page.get_by_role("button", name="Save").click()
@@ -43,9 +43,9 @@ def test_the_secret_is_copied_with_a_click(browse, boss):
 
 
 @every_look
-def test_a_token_is_revoked_on_its_own_page(browse, boss):
-    token, _ = PersonalToken.create(user=boss, name="laptop")
-    page = browse(boss)
+def test_a_token_is_revoked_on_its_own_page(browse, superuser):
+    token, _ = PersonalToken.create(user=superuser, name="laptop")
+    page = browse(superuser)
     page.goto(reverse("admin:mcp_django_personaltoken_change", args=[token.pk]))
 
     page.get_by_role("link", name="Revoke this token").click()
@@ -57,8 +57,8 @@ def test_a_token_is_revoked_on_its_own_page(browse, boss):
 
 
 @pytest.mark.needs("oauth")
-def test_people_make_a_token_of_their_own_by_the_keyboard_alone(browse, boss):
-    page = browse(boss)
+def test_people_make_a_token_of_their_own_by_the_keyboard_alone(browse, superuser):
+    page = browse(superuser)
     page.goto(reverse("mcp_django_pages:tokens"))
 
     page.tab_to("textbox", "Which program will use it?")

@@ -16,7 +16,7 @@ def save(page):
 
 
 def test_staff_open_a_model_give_an_action_write_a_prompt_and_watch_a_call(
-    browse, boss, make_user
+    browse, superuser, make_user
 ):
     clerks = Group.objects.create(name="clerks")
     clerk = make_user("clerk", "view_ledger", "view_customer", "change_customer", is_staff=True)
@@ -26,7 +26,7 @@ def test_staff_open_a_model_give_an_action_write_a_prompt_and_watch_a_call(
     ann = Customer.objects.create(name="Ann", country="DE")
     assistant = Client(user=clerk, record=True)
     models_before = assistant.call_tool("list_models").data["models"]
-    page = browse(boss)
+    page = browse(superuser)
 
     # A model that only the admin has.
     page.goto(reverse("admin:mcp_django_exposedmodel_changelist"))

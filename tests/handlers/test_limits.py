@@ -5,25 +5,13 @@ import pytest
 import mcp_django as mcp
 from mcp_django import signals
 from mcp_django.models import CallRecord, ExposedTool
-from mcp_django.testing import ProtocolFailure
-from tests.clients import CheckedClient, WSGIClient
+from tests.clients import over_asgi_and_wsgi
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(params=[CheckedClient, WSGIClient], ids=["asgi", "wsgi"])
-def client(request, staff):
-    return request.param(user=staff, record=True)
+pytestmark = [pytest.mark.django_db, pytest.mark.client(record=True), over_asgi_and_wsgi]
 
 
 def outcomes():
     return list(CallRecord.objects.order_by("pk").values_list("method", "outcome"))
-
-
-def refused(client, method, **params):
-    with pytest.raises(ProtocolFailure) as raised:
-        client.request(method, params)
-    return raised.value
 
 
 # One tool
@@ -83,7 +71,7 @@ def test_completions_have_a_limit_of_their_own(client, configure, clock):
     for _ in range(2):
         assert client.request("completion/complete", asked)
 
-    failure = refused(client, "completion/complete", **asked)
+    failure = client.error("completion/complete", **asked)
 
     assert failure.message == "Too many completions. Try again in 60 seconds."
     assert failure.data == {"retryAfter": 60}
@@ -98,7 +86,7 @@ def test_who_only_fails_has_to_wait_method_by_method_and_is_told_so(client, conf
     configure(FAILURES_PER_MINUTE=3)
     client.call_tool("fail", kind="tool")
     client.call_tool("find_records", model="shop.order", filters={"margin": 1})
-    refused(client, "tools/call", name="no_such_tool")
+    client.error("tools/call", name="no_such_tool")
 
     answer = client.call_tool("echo", text="x")
 
@@ -108,8 +96,8 @@ def test_who_only_fails_has_to_wait_method_by_method_and_is_told_so(client, conf
     # Another method has another count.
     assert client.read_resource("django://site")["models"]
     for pk in range(3):
-        refused(client, "resources/read", uri=f"django://objects/shop.order/{pk}")
-    failure = refused(client, "resources/read", uri="django://site")
+        client.error("resources/read", uri=f"django://objects/shop.order/{pk}")
+    failure = client.error("resources/read", uri="django://site")
     assert failure.message.startswith("Too many calls have failed.")
     assert failure.data == {"retryAfter": 60}
     clock.now += 61
@@ -121,8 +109,8 @@ def test_calls_that_work_crash_list_or_are_limited_are_no_failures(client, confi
     ExposedTool.objects.create(name="echo", calls_per_minute=1)
     for _ in range(3):
         client.call_tool("echo", text="x")
-    refused(client, "tools/call", name="fail", arguments={"kind": "bug"})
-    refused(client, "tools/list", cursor="nonsense")
+    client.error("tools/call", name="fail", arguments={"kind": "bug"})
+    client.error("tools/list", cursor="nonsense")
 
     assert not client.call_tool("count_to", number=1).is_error
     assert client.list_tools()
@@ -143,7 +131,7 @@ def test_of_many_refusals_the_first_is_recorded_and_heard_of(
     counts = []
     # On an event loop this would raise.
     heard = hear(signals.call_denied, lambda: counts.append(CallRecord.objects.count()))
-    statuses = [refused(client, method, **params).status for _ in range(5)]
+    statuses = [client.error(method, **params).status for _ in range(5)]
     clock.now += 61
     client.request(method, params)
 

@@ -30,10 +30,6 @@ def remind(request: HttpRequest, number: str, tone: Literal["warm", "firm"] = "w
     return f"{request.user.get_username()}: {number}, {tone}."
 
 
-def refusal(client, name, /, **arguments):
-    return client.failure("prompts/get", name=name, arguments=arguments)
-
-
 @pytest.fixture(params=[CheckedClient, WSGIClient], ids=["asgi", "wsgi"])
 def any_client(request, revision, staff):
     return request.param(user=staff, revision=revision)
@@ -101,9 +97,12 @@ def test_an_async_prompt_is_awaited(any_client, add_prompt):
     add_prompt(later)
 
     assert any_client.get_prompt("later", kind="x")[0]["content"]["text"] == "1 user"
-    assert refusal(any_client, "later", kind="refused") == (-32602, "Name another kind.")
-    assert refusal(any_client, "later", kind="broken") == (-32603, "Internal error")
-    assert refusal(any_client, "later") == (-32602, "Missing argument: kind.")
+    for arguments, failure in (
+        ({"kind": "refused"}, (-32602, "Name another kind.")),
+        ({"kind": "broken"}, (-32603, "Internal error")),
+        ({}, (-32602, "Missing argument: kind.")),
+    ):
+        assert any_client.failure("prompts/get", name="later", arguments=arguments) == failure
 
 
 @requirement("prompts:unknown")
@@ -130,7 +129,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence(
     add_prompt(remind)
     add_prompt(forbidden)
 
-    code, message = refusal(client, name, **arguments)
+    code, message = client.failure("prompts/get", name=name, arguments=arguments)
 
     assert code == -32602
     assert message.endswith(sentence)
@@ -145,7 +144,9 @@ def test_arguments_are_strings_and_none_becomes_part_of_a_template(any_revision)
     assert hostile in message["content"]["text"]
     assert message["content"]["text"].endswith(" in a warm tone.")
     for value in ([7], None, {"a": "b"}):
-        assert refusal(any_revision, "shop_greeting", name=value)[0] == -32602
+        arguments = {"name": value}
+        code, _ = any_revision.failure("prompts/get", name="shop_greeting", arguments=arguments)
+        assert code == -32602
 
 
 @pytest.mark.parametrize(
@@ -167,8 +168,9 @@ def test_what_a_caller_may_not_get_does_not_exist(add_prompt, staff, make_user):
         client = CheckedClient(**options)
         names = {one["name"] for one in client.list_prompts()}
         for name in {"remind", "nothing"} - names:
-            assert refusal(client, name) == (-32602, f"Unknown prompt: {name}")
-            with pytest.raises(ProtocolFailure, match=f"Unknown prompt: {name}"):
+            unknown = (-32602, f"Unknown prompt: {name}")
+            assert client.failure("prompts/get", name=name) == unknown
+            with pytest.raises(ProtocolFailure, match=unknown[1]):
                 client.complete(name, "tone")
         return names
 

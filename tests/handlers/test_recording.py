@@ -24,13 +24,8 @@ from mcp_django.testing import Client
 from tests.clients import CheckedClient
 from tests.shop.models import Order
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.client(record=True)]
 SECRET = "mcp_" + "A" * 43 + "000000"
-
-
-@pytest.fixture
-def client(staff):
-    return CheckedClient(user=staff, record=True)
 
 
 def only():

@@ -25,7 +25,11 @@ from tests.transports.event_stream import EventStream
 from tests.transports.session_client import SessionClient
 from tests.transports.wire import Gate, speaking
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.asyncio,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.client(revision=LATEST_LEGACY),
+]
 URI = "django://objects/shop.order/{}"
 
 
@@ -56,11 +60,6 @@ def store(monkeypatch):
     yield found
     for _, gate in found.gates:
         gate.open()
-
-
-@pytest.fixture
-def client(client):
-    return speaking(client, LATEST_LEGACY)
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from tests.exposure.races import together
 from tests.shop.models import Memo, Order
 from tests.spec import requirement
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.client(capabilities=TALKATIVE)]
 STALE = (
     "This requestState is not valid for this request, or too old. "
     "Send the request again without it, and without inputResponses."
@@ -93,11 +93,6 @@ def tools(add_tool):
     add_tool(guarded, read_only=False)
     for name in ("guarded", "twice"):
         ExposedTool.objects.create(name=name, needs_confirmation=True)
-
-
-@pytest.fixture
-def client(staff):
-    return CheckedClient(user=staff, capabilities=TALKATIVE)
 
 
 def refusal(send, *arguments, **options):

@@ -26,7 +26,11 @@ from tests.shop.models import Memo
 from tests.transports.session_client import SessionClient
 from tests.transports.wire import speaking
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.asyncio,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.client(revision=LATEST_LEGACY),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -38,11 +42,6 @@ def work(add_tool, gate):
         return "what only they may know"
 
     add_tool(work)
-
-
-@pytest.fixture
-def client(client):
-    return speaking(client, LATEST_LEGACY)
 
 
 async def lost(client):

@@ -33,10 +33,5 @@ def connect(request):
 
 
 @pytest.fixture
-def superuser(make_user):
-    return make_user("boss", is_staff=True, is_superuser=True)
-
-
-@pytest.fixture
 def boss(superuser):
     return CheckedClient(user=superuser)

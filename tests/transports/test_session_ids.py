@@ -7,18 +7,18 @@ import re
 import msgspec
 import pytest
 
-from mcp_django.protocol.revisions import LEGACY, Revision
+from mcp_django.protocol.revisions import LEGACY
 from tests.clients import CheckedClient
 from tests.spec import requirement
 from tests.transports.wire import speaking
 
-pytestmark = pytest.mark.django_db
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.parametrize(
+        "client", [{"revision": one} for one in LEGACY], ids=LEGACY, indirect=True
+    ),
+]
 V2503, V2506, V2511 = LEGACY[1:]
-
-
-@pytest.fixture(params=LEGACY, ids=lambda revision: revision.value)
-def client(client, request):
-    return speaking(client, request.param)
 
 
 @pytest.fixture
@@ -142,7 +142,6 @@ def test_a_request_has_the_revision_of_its_session_whatever_its_header_says(clie
         assert told(batch) == (400, [refusal])
 
 
-@pytest.mark.parametrize("client", [Revision.V2025_06_18], indirect=True, ids=["one"])
 def test_a_modern_request_is_modern_whatever_session_it_names(client):
     session = begin(client)
     modern = CheckedClient(token=client.token)

@@ -80,7 +80,6 @@ def assert_blocked(answer):
 async def test_every_call_of_a_closed_server_is_refused_until_it_is_open_again(
     client, revision, method
 ):
-    client = speaking(client, revision)
     before = await asking(client, method).whole()
     await set_closed(True)
 

@@ -14,7 +14,6 @@ from PIL import Image
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
-from tests.clients import CheckedClient
 from tests.workshop.admin import ThingAdmin, site
 from tests.workshop.exposed import exposed
 from tests.workshop.models import Part, Remark, Tag, Thing
@@ -32,19 +31,8 @@ def _workshop(request, settings, tmp_path):
 
 
 @pytest.fixture
-def boss(make_user):
-    return make_user("boss", is_staff=True, is_superuser=True)
-
-
-@pytest.fixture
-def client(boss):
-    return CheckedClient(user=boss)
-
-
-@pytest.fixture
-def asker(boss):
-    """The boss, who is asked and agrees."""
-    return CheckedClient(user=boss, answers={"confirmation": {"confirm": True}})
+def client_user(superuser):
+    return superuser
 
 
 @pytest.fixture

@@ -30,7 +30,7 @@ def agreed(client, model="workshop.thing", **arguments):
     return call_with_token(client, "delete_record", model=model, **arguments)
 
 
-def test_the_first_call_shows_what_would_go_and_the_second_does_it(client, thing, boss):
+def test_the_first_call_shows_what_would_go_and_the_second_does_it(client, thing, superuser):
     preview = delete(client, pk=thing.pk)
     still_there = Thing.objects.exists()
     done = delete(client, pk=thing.pk, confirmation=preview.data["confirmation"])
@@ -45,7 +45,7 @@ def test_the_first_call_shows_what_would_go_and_the_second_does_it(client, thing
     assert [model.objects.count() for model in (Thing, Part, Scrap)] == [0, 0, 0]
     entry = LogEntry.objects.get()
     assert (entry.user, entry.change_message) == (
-        boss,
+        superuser,
         "Through an assistant: mcp_django.testing",
     )
 
@@ -165,9 +165,9 @@ def test_nobody_is_asked_about_what_cannot_be_deleted_or_is_not_there(asker, thi
 
 
 @pytest.fixture
-def talk(boss, tags):
+def talk(superuser, tags):
     """A person was asked about all tags that begin with b."""
-    client = Client(user=boss, capabilities=TALKATIVE)
+    client = Client(user=superuser, capabilities=TALKATIVE)
     return Talk.call(
         client, "delete_record", model="workshop.tag", filters={"name__startswith": "b"}
     )
@@ -473,10 +473,10 @@ def test_the_page_of_an_action_that_deletes_counts_visible_rows_only(client, thi
 
 @pytest.mark.parametrize("on_delete", [CASCADE, SET_NULL])
 def test_a_token_that_is_held_to_some_models_touches_no_records_of_others(
-    boss, tags, monkeypatch, on_delete
+    superuser, tags, monkeypatch, on_delete
 ):
     monkeypatch.setattr(Job._meta.get_field("tag").remote_field, "on_delete", on_delete)
-    held = CheckedClient(user=boss, models=["workshop.tag"])
+    held = CheckedClient(user=superuser, models=["workshop.tag"])
     red, blue, _ = tags
     Job.objects.create(tag=red, name="j")
 
@@ -493,11 +493,11 @@ def test_a_token_that_is_held_to_some_models_touches_no_records_of_others(
     assert Job.objects.get().tag == red
 
 
-def test_rows_between_two_models_belong_to_the_record_that_has_the_relation(boss, tags):
+def test_rows_between_two_models_belong_to_the_record_that_has_the_relation(superuser, tags):
     thing = Thing.objects.create(title="T")
     thing.tags.set(tags)
-    of_things = CheckedClient(user=boss, models=["workshop.thing"])
-    of_tags = CheckedClient(user=boss, models=["workshop.tag"])
+    of_things = CheckedClient(user=superuser, models=["workshop.thing"])
+    of_tags = CheckedClient(user=superuser, models=["workshop.tag"])
 
     refused = delete(of_tags, "workshop.tag", pk=tags[0].pk)
     done = agreed(of_things, pk=thing.pk)
@@ -507,8 +507,8 @@ def test_rows_between_two_models_belong_to_the_record_that_has_the_relation(boss
     assert not Thing.objects.exists()
 
 
-def test_a_token_that_is_held_to_some_models_takes_records_of_these_along(boss, tags):
-    held = CheckedClient(user=boss, models=["workshop.tag", "workshop.job"])
+def test_a_token_that_is_held_to_some_models_takes_records_of_these_along(superuser, tags):
+    held = CheckedClient(user=superuser, models=["workshop.tag", "workshop.job"])
     Job.objects.create(tag=tags[0], name="j")
 
     done = agreed(held, "workshop.tag", pk=tags[0].pk)

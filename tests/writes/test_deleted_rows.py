@@ -16,8 +16,8 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def decliner(boss):
-    return CheckedClient(user=boss, answers={"confirmation": DECLINE})
+def decliner(superuser):
+    return CheckedClient(user=superuser, answers={"confirmation": DECLINE})
 
 
 def deletion(thing, *parts, **more):

@@ -69,8 +69,8 @@ def test_a_function_may_mean_something_else_by_the_name_and_is_no_dry_run(
     assert not any(answer.is_error for answer in answers)
 
 
-def test_each_dry_run_is_recorded_also_one_that_is_refused(boss, tags, limited):
-    client = CheckedClient(user=boss, record=True)
+def test_each_dry_run_is_recorded_also_one_that_is_refused(superuser, tags, limited):
+    client = CheckedClient(user=superuser, record=True)
 
     for name, options in [
         ("x", {"dry_run": True}),
@@ -82,15 +82,15 @@ def test_each_dry_run_is_recorded_also_one_that_is_refused(boss, tags, limited):
 
     rows = CallRecord.objects.filter(method="tools/call").order_by("pk")
     assert list(rows.values_list("target", "outcome", "user")) == [
-        ("create_record workshop.tag (dry run)", "done", boss.pk),
-        ("create_record workshop.tag (dry run)", "failed", boss.pk),
-        ("create_record workshop.tag (dry run)", "limited", boss.pk),
-        ("create_record workshop.tag", "done", boss.pk),
+        ("create_record workshop.tag (dry run)", "done", superuser.pk),
+        ("create_record workshop.tag (dry run)", "failed", superuser.pk),
+        ("create_record workshop.tag (dry run)", "limited", superuser.pk),
+        ("create_record workshop.tag", "done", superuser.pk),
     ]
 
 
-def test_whatever_is_called_as_a_dry_run_has_a_record_that_fits(boss):
-    client = CheckedClient(user=boss, record=True)
+def test_whatever_is_called_as_a_dry_run_has_a_record_that_fits(superuser):
+    client = CheckedClient(user=superuser, record=True)
 
     with pytest.raises(ProtocolFailure):
         client.call_tool("x" * 5000, dry_run=True)

@@ -405,8 +405,8 @@ def test_generic_rows_obey_the_rules_of_their_model(client, thing, remarks):
 
 
 @pytest.mark.thorough
-def test_a_token_without_the_scope_to_delete_deletes_no_rows_either(boss, thing):
-    writer = CheckedClient(user=boss, scopes=[READ, WRITE])
+def test_a_token_without_the_scope_to_delete_deletes_no_rows_either(superuser, thing):
+    writer = CheckedClient(user=superuser, scopes=[READ, WRITE])
     first, second, _ = thing.parts.order_by("pk")
 
     refused = update(writer, thing, {"pk": first.pk, "delete": True})
@@ -420,7 +420,7 @@ def test_a_token_without_the_scope_to_delete_deletes_no_rows_either(boss, thing)
 
 
 def test_a_token_held_to_some_models_deletes_no_row_that_takes_others_along(
-    boss, thing, tags, monkeypatch
+    superuser, thing, tags, monkeypatch
 ):
     class ThingInline(admin.TabularInline):
         model = Thing
@@ -428,7 +428,7 @@ def test_a_token_held_to_some_models_deletes_no_row_that_takes_others_along(
         fields = ["title"]
 
     monkeypatch.setattr(TagAdmin, "inlines", [ThingInline])
-    held = CheckedClient(user=boss, models=["workshop.tag", "workshop.thing"])
+    held = CheckedClient(user=superuser, models=["workshop.tag", "workshop.thing"])
     # The relation has no name, so its formset has none but its place.
     rows = {"inlines": {"-1": [{"pk": thing.pk, "delete": True}]}}
 

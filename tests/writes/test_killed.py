@@ -18,7 +18,7 @@ from django.db import connection
 
 from mcp_django.models import IdempotentAnswer, SpentConfirmation
 from tests.children import start
-from tests.clients import CheckedClient, call_with_token
+from tests.clients import call_with_token
 from tests.workshop.models import Part, Thing
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.live, pytest.mark.thorough]
@@ -29,12 +29,6 @@ CREATION = {
     "inlines": {"parts": [{"name": "a"}, {"name": "b"}]},
     "idempotency_key": "k1",
 }
-
-
-@pytest.fixture
-def client(boss):
-    """Has the token that the other process has."""
-    return CheckedClient(token=CheckedClient(user=boss).token)
 
 
 @pytest.fixture(scope="module")

@@ -79,9 +79,9 @@ def test_an_update_keeps_what_is_masked_and_names_no_change_of_it(client, thing,
 
 
 @masked
-def test_history_does_not_name_a_masked_field(client, boss, thing):
-    log(boss, thing, '[{"changed": {"fields": ["Mail", "Title"]}}]')
-    log(boss, thing, "Mail changed to a@example.com")
+def test_history_does_not_name_a_masked_field(client, superuser, thing):
+    log(superuser, thing, '[{"changed": {"fields": ["Mail", "Title"]}}]')
+    log(superuser, thing, "Mail changed to a@example.com")
 
     history = call(client, "get_history", pk=thing.pk)
 
@@ -193,8 +193,10 @@ def test_no_tool_that_writes_tells_masked_values_apart(client, thing, silent):
 
 @pytest.mark.thorough
 @in_clear
-def test_the_same_calls_tell_them_apart_where_they_are_not_masked(client, boss, thing, silent):
-    log(boss, thing, '[{"changed": {"fields": ["Mail", "Title"]}}]')
+def test_the_same_calls_tell_them_apart_where_they_are_not_masked(
+    client, superuser, thing, silent
+):
+    log(superuser, thing, '[{"changed": {"fields": ["Mail", "Title"]}}]')
     first, second = (answers(client, thing, values) for values in VALUES)
     history = call(client, "get_history", pk=thing.pk)
 

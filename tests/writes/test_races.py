@@ -13,10 +13,10 @@ pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.database]
 
 
 @pytest.fixture
-def race(boss):
+def race(superuser):
     """Make these calls of a tool at once. Returns the answers, those of refused calls last."""
     # The token is made before any thread begins.
-    token = CheckedClient(user=boss).token
+    token = CheckedClient(user=superuser).token
     clients = [CheckedClient(token=token, inline=False) for _ in range(4)]
 
     def race(tool, *calls):

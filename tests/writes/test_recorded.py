@@ -7,14 +7,8 @@ import json
 import pytest
 
 from mcp_django.models import CallRecord
-from tests.clients import CheckedClient
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def client(boss):
-    return CheckedClient(user=boss, record=True)
+pytestmark = [pytest.mark.django_db, pytest.mark.client(record=True)]
 
 
 def about(tags, *places):

@@ -73,23 +73,23 @@ def test_rights_of_the_admin_and_scopes_of_the_credential_bring_the_tools(
     assert tag_names() == ["blue", "old", "red"]
 
 
-def restrict_user(boss, settings):
-    UserRestriction.objects.create(user=boss)
+def restrict_user(superuser, settings):
+    UserRestriction.objects.create(user=superuser)
 
 
-def make_server_read_only(boss, settings):
+def make_server_read_only(superuser, settings):
     ServerSettings.objects.create(read_only=True)
 
 
-def make_site_read_only(boss, settings):
+def make_site_read_only(superuser, settings):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "READ_ONLY": True}
 
 
 @pytest.mark.parametrize("act", [restrict_user, make_server_read_only, make_site_read_only])
-def test_read_only_takes_them_away_at_every_level(act, client, boss, settings, tags):
+def test_read_only_takes_them_away_at_every_level(act, client, superuser, settings, tags):
     before = listed(client)
 
-    act(boss, settings)
+    act(superuser, settings)
 
     assert before == WRITES
     assert_offered(client, set())
@@ -142,8 +142,8 @@ def test_a_hidden_and_a_missing_model_answer_in_the_same_words(client, tags):
     assert hidden.text.replace("scrap", "scarp") == missing.text
 
 
-def test_a_token_for_one_model_writes_no_other(boss, tags):
-    client = CheckedClient(user=boss, models=["workshop.tag"])
+def test_a_token_for_one_model_writes_no_other(superuser, tags):
+    client = CheckedClient(user=superuser, models=["workshop.tag"])
 
     assert create(client, model="workshop.job").is_error
     assert not create(client).is_error

@@ -38,7 +38,7 @@ def librarian(make_user):
 
 
 @pytest.mark.database
-def test_they_are_read_and_written_with_the_record_that_has_them(boss, thing, monkeypatch):
+def test_they_are_read_and_written_with_the_record_that_has_them(superuser, thing, monkeypatch):
     class RemarkInline(GenericTabularInline):
         model = Remark
 
@@ -52,7 +52,7 @@ def test_they_are_read_and_written_with_the_record_that_has_them(boss, thing, mo
         ExposedModel.objects.create(label=label, level=Level.WRITE)
     Remark.objects.create(target=thing, text="of the thing")
     Remark.objects.create(target=Tag.objects.create(pk=thing.pk + 99, name="n"), text="of a tag")
-    client = CheckedClient(user=boss)
+    client = CheckedClient(user=superuser)
     scraps = client.call_tool("find_records", model="workshop.scrap", filters={"thing": thing.pk})
     remarks = client.call_tool("find_records", model="workshop.remark")
     rows = {

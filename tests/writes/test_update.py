@@ -292,11 +292,11 @@ def test_rules_over_fields_that_were_not_sent_hold_and_say_so(client, thing, sna
     assert not update(client, thing, state="void", note="broken").is_error
 
 
-def test_the_log_says_what_changed_and_who_did_it(client, thing, boss):
+def test_the_log_says_what_changed_and_who_did_it(client, thing, superuser):
     update(client, thing, state="done", title="T")
 
     entry = LogEntry.objects.get()
-    assert entry.user == boss
+    assert entry.user == superuser
     assert entry.get_change_message() == (
         "Changed State. Added note “through an assistant: mcp_django.testing”."
     )

@@ -30,7 +30,7 @@ def jobs(db):
     return [Job.objects.create(tenant="b", name=f"job {at}") for at in range(3)]
 
 
-def test_with_the_confirmation_all_are_changed_once(client, boss, tags):
+def test_with_the_confirmation_all_are_changed_once(client, superuser, tags):
     call = {"pks": [tag.pk for tag in tags[:2]], "values": {"name": "same"}}
     preview = change(client, **call)
     token = preview.data["confirmation"]
@@ -48,7 +48,7 @@ def test_with_the_confirmation_all_are_changed_once(client, boss, tags):
     }
     assert tag_names() == ["old", "same", "same"]
     assert again.is_error
-    assert [entry.user for entry in LogEntry.objects.all()] == [boss, boss]
+    assert [entry.user for entry in LogEntry.objects.all()] == [superuser, superuser]
     assert all("assistant" in one.change_message for one in LogEntry.objects.all())
 
 
@@ -70,8 +70,8 @@ def test_the_person_is_asked_where_that_is_possible(asker, tags):
 
 
 @pytest.mark.thorough
-def test_the_person_is_asked_again_when_others_match_by_then(boss, tags):
-    client = Client(user=boss, capabilities=TALKATIVE)
+def test_the_person_is_asked_again_when_others_match_by_then(superuser, tags):
+    client = Client(user=superuser, capabilities=TALKATIVE)
     call = {"model": "workshop.tag", "filters": {"name__startswith": "b"}, "values": {"name": "x"}}
     talk = Talk.call(client, "update_records", **call)
     Tag.objects.create(name="black")

@@ -22,9 +22,9 @@ def put(user, *, filename="a.txt", data=b"hello", **facts):
 
 
 @pytest.mark.thorough
-def test_an_upload_is_written_into_a_record_and_can_be_used_again(client, boss):
+def test_an_upload_is_written_into_a_record_and_can_be_used_again(client, superuser):
     # Longer than any argument: MAX_FILE is not about it.
-    upload = put(boss, data=b"x" * 3_000_000)
+    upload = put(superuser, data=b"x" * 3_000_000)
 
     for number in range(2):
         answer = create(client, title="T", paper=upload.address, number=number)
@@ -37,8 +37,8 @@ def test_an_upload_is_written_into_a_record_and_can_be_used_again(client, boss):
 
 
 @pytest.mark.thorough
-def test_the_form_judges_what_an_upload_holds(client, boss):
-    upload = put(boss, filename="a.png", data=b"this is no picture")
+def test_the_form_judges_what_an_upload_holds(client, superuser):
+    upload = put(superuser, filename="a.png", data=b"this is no picture")
 
     answer = create(client, title="T", picture=upload.address)
 
@@ -67,10 +67,10 @@ def test_the_upload_of_somebody_else_is_missing_in_the_same_words(client, make_u
     assert not Thing.objects.exists()
 
 
-def test_an_expired_upload_is_missing(client, boss):
+def test_an_expired_upload_is_missing(client, superuser):
     ago = timezone.now() - KEPT
-    expired = put(boss, created_at=ago)
-    usable = put(boss, created_at=ago + timedelta(minutes=5))
+    expired = put(superuser, created_at=ago)
+    usable = put(superuser, created_at=ago + timedelta(minutes=5))
 
     assert MISSING in create(client, title="T", paper=expired.address).text
     assert not create(client, title="T", paper=usable.address).is_error
@@ -90,7 +90,7 @@ def test_an_expired_upload_is_missing(client, boss):
     ],
     ids=lambda one: one[:20],
 )
-def test_an_address_that_was_made_up_leads_nowhere(client, boss, address, words):
-    put(boss)
+def test_an_address_that_was_made_up_leads_nowhere(client, superuser, address, words):
+    put(superuser)
 
     assert words in create(client, title="T", paper=address).text

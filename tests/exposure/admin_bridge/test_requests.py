@@ -33,11 +33,6 @@ def customers():
     return admin.site._registry[Customer]
 
 
-@pytest.fixture
-def boss(make_user):
-    return make_user("boss", is_staff=True, is_superuser=True)
-
-
 def call_of(user, **client):
     request = RequestFactory().post(
         "/mcp", REMOTE_ADDR="192.0.2.7", HTTP_COOKIE="a=b", secure=True
@@ -49,15 +44,15 @@ def call_of(user, **client):
     return context, Rights(request, principal)
 
 
-def test_a_request_without_data_is_a_get_with_everything_that_pages_read(boss, customers):
+def test_a_request_without_data_is_a_get_with_everything_that_pages_read(superuser, customers):
     customer = Customer.objects.create(name="Anne")
     path = path_of(customers, "change", customer.pk)
 
-    request, _ = admin_request(*call_of(boss), customers, path=path)
+    request, _ = admin_request(*call_of(superuser), customers, path=path)
 
     assert (request.method, request.path) == ("GET", path)
     assert request.resolver_match.kwargs == {"object_id": str(customer.pk)}
-    assert request.user == boss
+    assert request.user == superuser
     assert request.tenant == "acme"
     assert request.META["REMOTE_ADDR"] == "192.0.2.7"
     assert request.META["SCRIPT_NAME"] == ""
@@ -69,12 +64,12 @@ def test_a_request_without_data_is_a_get_with_everything_that_pages_read(boss, c
     assert customers.change_view(request, str(customer.pk)).render().status_code == 200
 
 
-def test_a_site_below_a_prefix_finds_its_views(boss, customers):
+def test_a_site_below_a_prefix_finds_its_views(superuser, customers):
     before = get_script_prefix()
     set_script_prefix("/shop/")
     try:
         path = path_of(customers, "add")
-        request, _ = admin_request(*call_of(boss), customers, path=path)
+        request, _ = admin_request(*call_of(superuser), customers, path=path)
     finally:
         set_script_prefix(before)
 
@@ -95,9 +90,9 @@ def test_a_site_below_a_prefix_finds_its_views(boss, customers):
     ids=range(3),
 )
 def test_deletions_without_keys_are_found_by_what_was_deleted_and_name_the_client(
-    boss, customers, is_logged, client, note
+    superuser, customers, is_logged, client, note
 ):
-    context, rights = call_of(boss, **client)
+    context, rights = call_of(superuser, **client)
     request, _ = admin_request(context, rights, customers, path="/")
     copied = copy(customers)
 

@@ -136,9 +136,7 @@ def test_a_call_that_does_not_is_refused_before_the_tool_runs(
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("revision", [one for one in Revision if one.era is Era.LEGACY])
-def test_older_revisions_have_no_such_header_and_none_is_looked_at(staff, offered, revision):
-    client = CheckedClient(user=staff, revision=revision)
-
+def test_older_revisions_have_no_such_header_and_none_is_looked_at(client, offered, revision):
     status, message = posted(client, {"region": "eu"}, headers={"Mcp-Param-Region": "us"})
 
     assert (status, message["result"]["content"][0]["text"]) == (200, "Region eu.")

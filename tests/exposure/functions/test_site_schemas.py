@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 import mcp_django as mcp
 from mcp_django.exposure.functions.site_schemas import DIALECT, RawSchema, example_of, never_fetch
 from mcp_django.protocol.revisions import Revision
-from tests.clients import CheckedClient
 from tests.exposure.function_tools import accepts, call, data_of, giving, refusal, text_of, tool_of
 from tests.spec import requirement
 
@@ -485,13 +484,12 @@ def test_a_result_that_does_not_is_a_mistake_of_the_function(value):
 
 
 @pytest.mark.django_db
-def test_clients_of_every_revision_are_told_and_answered(staff, add_tool, revision):
+def test_clients_of_every_revision_are_told_and_answered(client, add_tool, revision):
     def choose(arguments: dict[str, Any]) -> Any:
         """Choose."""
         return list(arguments)
 
     add_tool(choose, input_schema=CONDITIONAL, output_schema={"type": "array"})
-    client = CheckedClient(user=staff, revision=revision)
 
     (told,) = [one for one in client.list_tools() if one["name"] == "choose"]
     answer = client.call_tool("choose", a="x", b={"city": "Paris"})

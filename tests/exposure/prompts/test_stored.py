@@ -46,10 +46,6 @@ def names(client):
     return [one["name"] for one in client.list_prompts()]
 
 
-def refusal(client, name, **arguments):
-    return client.failure("prompts/get", name=name, arguments=arguments)
-
-
 def texts(client, prompt, /, **arguments):
     return [one["content"].get("text") for one in client.get_prompt(prompt, **arguments)]
 
@@ -57,7 +53,7 @@ def texts(client, prompt, /, **arguments):
 # The list
 
 
-def test_a_row_is_a_prompt_in_every_revision(staff, revision):
+def test_a_row_is_a_prompt_in_every_revision(client, revision):
     make_prompt(
         "late",
         "Draft a {{ tone }} mail.",
@@ -66,7 +62,6 @@ def test_a_row_is_a_prompt_in_every_revision(staff, revision):
         title="Late",
         description="For late orders.",
     )
-    client = CheckedClient(user=staff, revision=revision)
 
     found = {one["name"]: one for one in client.list_prompts()}["late"]
     messages = client.get_prompt("late", tone="warm")
@@ -139,7 +134,7 @@ def test_every_change_counts_at_once(client):
     PromptTemplate.objects.update(server="other")
     template.refresh_from_db()
     template.save()
-    assert refusal(client, "apple") == (-32602, "Unknown prompt: apple")
+    assert client.failure("prompts/get", name="apple") == (-32602, "Unknown prompt: apple")
     template.delete()
     assert "apple" not in names(client)
 
@@ -188,7 +183,7 @@ def test_a_broken_row_is_left_out_and_the_log_says_why(client, caplog, broken):
 
     (record,) = caplog.records  # once, and not at every change
     assert "The stored prompt broken 1 is left out: " in record.getMessage()
-    assert refusal(client, "broken") == (-32602, "Unknown prompt: broken")
+    assert client.failure("prompts/get", name="broken") == (-32602, "Unknown prompt: broken")
 
 
 def failing(error):
@@ -224,7 +219,7 @@ def test_a_prompt_of_a_group_exists_for_its_members_only(make_user):
         client = CheckedClient(user=user, **options)
         found = set(names(client)) - {"shop_greeting"}
         if "apple" not in found:
-            assert refusal(client, "apple") == (-32602, "Unknown prompt: apple")
+            assert client.failure("prompts/get", name="apple") == (-32602, "Unknown prompt: apple")
             with pytest.raises(ProtocolFailure, match="Unknown prompt: apple"):
                 client.complete("apple", "x")
         return found
@@ -330,7 +325,7 @@ def test_arguments_are_read_by_their_types(client):
         ({"tone": "loud"}, "Argument tone: 'loud' is not one of: warm, firm."),
         ({"other": "x"}, "Unknown argument 'other'"),
     ):
-        code, message = refusal(client, "typed", **given)
+        code, message = client.failure("prompts/get", name="typed", arguments=given)
         assert (code, sentence in message) == (-32602, True), message
 
 
@@ -384,7 +379,8 @@ def test_a_resource_is_embedded_with_its_arguments_filled_in(client):
     assert "margin" not in one["content"]["resource"]["text"]
     assert '"B2"' in many["content"]["resource"]["text"]
     assert "A1" not in many["content"]["resource"]["text"]
-    code, message = refusal(client, "about", order="A1", tone="a/../b?c")
+    arguments = {"order": "A1", "tone": "a/../b?c"}
+    code, message = client.failure("prompts/get", name="about", arguments=arguments)
     assert code == -32602
     assert "status" in message
 
@@ -404,7 +400,8 @@ def test_a_value_chooses_no_other_resource_and_one_that_is_not_there_is_named(cl
         sentence = (
             f"The prompt needs {address.replace('{pk}', shown)}, and there is no such resource."
         )
-        assert refusal(client, "about", pk=pk) == (-32602, sentence)
+        failure = client.failure("prompts/get", name="about", arguments={"pk": pk})
+        assert failure == (-32602, sentence)
 
 
 def test_resources_of_code_may_be_embedded_unless_they_are_async(client, monkeypatch):
@@ -427,7 +424,7 @@ def test_resources_of_code_may_be_embedded_unless_they_are_async(client, monkeyp
 
     assert message["content"]["resource"]["text"] == "Open on 2026-11-20."
     sentence = "shop://later cannot stand in a prompt: its function is async."
-    assert refusal(client, "then") == (-32602, sentence)
+    assert client.failure("prompts/get", name="then") == (-32602, sentence)
 
 
 # Versions

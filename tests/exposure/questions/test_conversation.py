@@ -15,7 +15,7 @@ from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.spec import requirement
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.client(capabilities=TALKATIVE)]
 
 
 class NumberForm(forms.Form):
@@ -52,12 +52,6 @@ def offer(add_tool):
         add_tool(function, **{"read_only": False, "asks": True, **options})
 
     return offer
-
-
-@pytest.fixture
-def client(staff):
-    """A client that can be asked anything."""
-    return CheckedClient(user=staff, capabilities=TALKATIVE)
 
 
 @pytest.fixture

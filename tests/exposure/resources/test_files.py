@@ -9,7 +9,6 @@ import pytest
 from django.core.files.base import ContentFile
 
 from mcp_django.testing import Client
-from tests.clients import CheckedClient
 from tests.shop.models import Memo
 from tests.spec import requirement
 
@@ -29,8 +28,8 @@ def memo():
     return memo
 
 
-def refusal(client, uri):
-    return client.failure("resources/read", uri=uri)[1]
+def uri_of(memo, field):
+    return f"django://files/shop.memo/{memo.pk}/{field}"
 
 
 @pytest.mark.parametrize(
@@ -44,7 +43,7 @@ def refusal(client, uri):
 )
 def test_a_file_travels_as_a_blob_with_its_type(client, memo, name, content, mime_type):
     memo.scan.save(name, ContentFile(content))
-    uri = f"django://files/shop.memo/{memo.pk}/scan"
+    uri = uri_of(memo, "scan")
 
     contents = client.request("resources/read", {"uri": uri})["contents"]
 
@@ -66,14 +65,18 @@ def test_what_is_no_file_of_the_caller_is_not_found(client, memo, field, stored)
     if stored is not None:
         Memo.objects.update(scan=stored)
 
-    assert refusal(client, f"django://files/shop.memo/{memo.pk}/{field}") == "Resource not found."
+    _, sentence = client.failure("resources/read", uri=uri_of(memo, field))
+
+    assert sentence == "Resource not found."
 
 
 def test_a_file_that_is_too_long_is_refused_in_words(client, memo, settings):
     memo.scan.save("scan.png", ContentFile(b"?" * 301))
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "MAX_RESPONSE": 400}
 
-    assert "longer than 300 bytes" in refusal(client, f"django://files/shop.memo/{memo.pk}/scan")
+    _, sentence = client.failure("resources/read", uri=uri_of(memo, "scan"))
+
+    assert "longer than 300 bytes" in sentence
 
 
 def test_the_template_is_listed_only_to_who_may_see_a_file(make_user, client):
@@ -97,12 +100,10 @@ def blocks(client, **arguments):
 
 
 @requirement("resources:attributes")
-def test_a_record_is_followed_by_links_to_its_files(staff, revision, memo):
-    client = CheckedClient(user=staff, revision=revision)
-
+def test_a_record_is_followed_by_links_to_its_files(client, revision, memo):
     text, link = blocks(client, model="shop.memo", pk=memo.pk)
 
-    uri = f"django://files/shop.memo/{memo.pk}/scan"
+    uri = uri_of(memo, "scan")
     if revision.features.resource_links:
         names = {"uri": uri, "name": "scan.png", "title": "scan"}
         assert link == {"type": "resource_link", **names, "mimeType": "image/png", "size": 4}

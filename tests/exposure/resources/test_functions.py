@@ -23,7 +23,6 @@ from mcp_django.protocol.revisions import LATEST_LEGACY
 from mcp_django.testing import ProtocolFailure
 from mcp_django.transports.calls.lanes import lane_of
 from mcp_django.transports.exchanges import Call, Exchange
-from tests.clients import CheckedClient
 from tests.exposure.functions.test_signatures import Colour
 from tests.shop.models import Order
 from tests.spec import requirement
@@ -45,14 +44,8 @@ def text(client, uri):
     return contents(client, uri)[0]["text"]
 
 
-def failure(client, uri):
-    with pytest.raises(ProtocolFailure) as raised:
-        contents(client, uri)
-    return raised.value
-
-
 def is_missing(client, uri):
-    return failure(client, uri).message == "Resource not found."
+    return client.error("resources/read", uri=uri).message == "Resource not found."
 
 
 def listed(client):
@@ -73,7 +66,7 @@ def greeting(request) -> str:
 
 
 @requirement("resources:attributes")
-def test_a_resource_is_listed_with_the_hints_that_the_revision_has_and_read(staff, revision, add):
+def test_a_resource_is_listed_with_the_hints_that_the_revision_has_and_read(client, revision, add):
     add("shop://greeting", greeting, description=None)
     add(
         "shop://hello",
@@ -85,7 +78,6 @@ def test_a_resource_is_listed_with_the_hints_that_the_revision_has_and_read(staf
         annotations=mcp.Annotations(audience=["user"], priority=0.5),
         last_modified=lambda request: datetime(2026, 1, 31, 12, tzinfo=UTC),
     )
-    client = CheckedClient(user=staff, revision=revision)
 
     plain, hinted = (listed(client)[f"shop://{name}"] for name in ("greeting", "hello"))
 
@@ -125,9 +117,8 @@ def report(year: int, request: HttpRequest) -> dict[str, Any]:
     return {"year": year, "user": str(request.user)}
 
 
-def test_a_resource_with_variables_is_a_template(staff, revision, add):
+def test_a_resource_with_variables_is_a_template(client, revision, add):
     add("shop://reports/{year}", report)
-    client = CheckedClient(user=staff, revision=revision)
 
     one = templates(client)["shop://reports/{year}"]
 
@@ -380,7 +371,7 @@ def test_a_function_refuses_in_words_that_reach_the_client(client, add, is_async
 
     add("shop://answer", later if is_async else refuse)
 
-    found = failure(client, "shop://answer")
+    found = client.error("resources/read", uri="shop://answer")
     assert (found.code, found.message) == (-32602, "There are reports since 2020 only.")
     assert found.data == {"uri": "shop://answer"}
     assert client.call_tool("read_resource", uri="shop://answer").is_error
@@ -394,8 +385,8 @@ def test_an_answer_that_is_too_long_is_refused_in_words_and_instances_are_never_
     add("shop://answer", lambda: value)
     add("shop://orders", lambda: {"orders": Order(number="secret")})
 
-    assert "longer than 400 bytes" in failure(client, "shop://answer").message
-    found = failure(client, "shop://orders")
+    assert "longer than 400 bytes" in client.error("resources/read", uri="shop://answer").message
+    found = client.error("resources/read", uri="shop://orders")
     assert (found.code, found.message) == (-32603, "Internal error")
     assert "JSON cannot say" in caplog.text
 

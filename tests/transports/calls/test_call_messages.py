@@ -15,7 +15,7 @@ from mcp_django.transports.calls.output import PACE, Output
 from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.session_client import NumberForm, text_of
-from tests.transports.wire import Connection, speaking
+from tests.transports.wire import Connection
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 
@@ -47,7 +47,7 @@ async def test_a_request_without_a_session_gets_log_messages_if_it_is_modern_and
     offer(lambda ctx: [ctx.log(level, level, logger="shop") for level in LOG_LEVELS])
     params = {"name": "work", "arguments": {}, "_meta": meta}
 
-    call = await Connection.asking(speaking(client, revision), "tools/call", params).whole()
+    call = await Connection.asking(client, "tools/call", params).whole()
 
     assert [params["level"] for params in before_the_answer(call)] == list(levels)
 

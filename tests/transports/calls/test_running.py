@@ -73,7 +73,7 @@ def work(request, add_tool, gate):
 async def test_a_client_that_leaves_cancels_its_call_in_the_modern_era_only(
     client, work, gate, gathered, caplog, revision, last
 ):
-    call = await gate.held(Connection.calling(speaking(client, revision), work))
+    call = await gate.held(Connection.calling(client, work))
 
     # What no server should say then.
     call.inbox.put_nowait({"type": "http.request", "body": b"", "more_body": False})

@@ -59,7 +59,7 @@ async def in_thread(function, *arguments):
 async def test_a_short_body_is_read_on_the_event_loop_and_a_long_one_in_the_thread_that_answers(
     client, readers, revision, text, is_here
 ):
-    call = await Connection.calling(speaking(client, revision), "echo", text=text).whole()
+    call = await Connection.calling(client, "echo", text=text).whole()
 
     assert call.json["id"] == 1
     assert text in call.json["result"]["content"][0]["text"]

@@ -8,7 +8,6 @@ from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.transports.calls import running
 from mcp_django.transports.exchanges import Reply
 from mcp_django.transports.http.responses import ResponseStream
-from tests.clients import CheckedClient
 from tests.spec import requirement
 from tests.transports.event_stream import Event
 from tests.transports.wire import Connection, Gate, counting
@@ -24,8 +23,6 @@ MODERN = Revision.V2026_07_28
 @requirement("http:answer-type", "envelope:stream-messages", "envelope:stream-headers")
 @pytest.mark.parametrize("token", ["t", 0, 7])
 def test_a_tool_that_reports_progress_is_answered_by_a_stream(client, revision, token):
-    client = CheckedClient(token=client.token, revision=revision)
-
     answer = client.post_request("tools/call", counting(token))
 
     assert answer.status == 200
@@ -49,7 +46,6 @@ def test_a_tool_that_reports_progress_is_answered_by_a_stream(client, revision, 
 @requirement("resumption:event-ids", "resumption:same-stream")
 @pytest.mark.parametrize("revision", LEGACY, ids=lambda revision: revision.value)
 def test_the_last_id_brings_back_later_events_of_the_same_stream_only(client, revision):
-    client = CheckedClient(token=client.token, revision=revision)
     client.initialize()
     calls = [events(client.post_request("tools/call", counting(token))) for token in range(3)]
     ids = [event.id for call in calls for event in call]

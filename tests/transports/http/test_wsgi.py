@@ -22,12 +22,7 @@ from tests.spec import requirement
 from tests.transports.middlewares import owner, seen
 from tests.transports.wire import PING
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def client(client):
-    return WSGIClient(token=client.token)
+pytestmark = [pytest.mark.django_db, pytest.mark.client(kind=WSGIClient)]
 
 
 WISHES = {"notifications": {"toolsListChanged": True}}
@@ -42,8 +37,6 @@ STREAMED = {
 
 
 def test_every_revision_is_served_without_what_needs_a_session_or_a_stream(client, revision):
-    client = WSGIClient(token=client.token, revision=revision)
-
     hello = client.discover() if revision.era is Era.MODERN else client.initialize()
 
     announced = hello["capabilities"]

@@ -17,14 +17,13 @@ from tests.transports.event_stream import listening as subscribed
 from tests.transports.session_client import SessionClient
 from tests.transports.wire import speaking
 
-pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
+pytestmark = [
+    pytest.mark.asyncio,
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.usefixtures("revision"),
+]
 UPDATED = "notifications/resources/updated"
 LISTS = ["tools", "prompts", "resources"]
-
-
-@pytest.fixture
-def client(client, revision):
-    return speaking(client, revision)
 
 
 @pytest.fixture
