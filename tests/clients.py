@@ -9,7 +9,7 @@ import msgspec
 import pytest
 from django.test import Client as WebClient
 
-from mcp_django.testing import Client, HTTPAnswer, ProtocolFailure
+from mcp_django.testing import Client, HTTPAnswer, ProtocolFailure, ToolAnswer
 from tests.oracle import assert_valid_message
 
 
@@ -29,6 +29,13 @@ def call_with_token(client: Client, tool: str, **arguments: Any) -> Any:
 
 class CheckedClient(Client):
     """The public test client, over ASGI."""
+
+    def call_tool(self, tool_name: str, /, **arguments: Any) -> ToolAnswer:
+        """Call a tool. The argument `model` may be a class in place of its label."""
+        model = arguments.get("model")
+        if isinstance(model, type):
+            arguments["model"] = model._meta.label_lower  # type: ignore[attr-defined]
+        return super().call_tool(tool_name, **arguments)
 
     def data(self, tool: str, /, **arguments: Any) -> Any:
         """The structured content of a call that must succeed."""

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 
-def call(client, name, parcel, **arguments):
-    return client.call_tool(f"depot_parcel_{name}", pks=[parcel.pk], **arguments)
+def call(client, name, *parcels, **arguments):
+    """Call an action on these parcels, or else on those that the arguments name."""
+    if parcels:
+        arguments["pks"] = [parcel.pk for parcel in parcels]
+    return client.call_tool(f"depot_parcel_{name}", **arguments)
 
 
 def go_through(client, name, parcel, *answers):

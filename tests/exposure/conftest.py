@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.depot.models import Parcel
 from tests.nasty import models
 from tests.services import is_there
 
@@ -42,3 +43,9 @@ def shop(db):
     return SimpleNamespace(
         a=a, b=b, boss=boss, anne=anne, bert=bert, a1=a1, a2=a2, a3=a3, r1=r1, red=red, blue=blue
     )
+
+
+@pytest.fixture
+def parcel(db):
+    """A parcel in the depot, which waits."""
+    return Parcel.objects.create(number="n1")

@@ -48,12 +48,6 @@ def modern_headers(method="tools/list", **changed):
     return headers(**({"mcp_protocol_version": MODERN, "mcp_method": method} | changed))
 
 
-def refusal(headers, request):
-    with pytest.raises(ProtocolError) as caught:
-        open_envelope(headers, request)
-    return caught.value
-
-
 # Evidence and routes
 
 
@@ -222,9 +216,10 @@ def test_a_request_that_fails_one_rung_gets_its_error_and_keeps_its_id(
 ):
     method, params = message
 
-    error = refusal(sent, request(method, meta=meta, **params))
+    with pytest.raises(ProtocolError) as caught:
+        open_envelope(sent, request(method, meta=meta, **params))
 
-    status = 404 if code == -32601 else 400
+    error, status = caught.value, 404 if code == -32601 else 400
     assert (error.code, error.status, error.request_id) == (code, status, 1)
     assert re.search(sentence, error.message)
 
@@ -234,9 +229,10 @@ def test_a_request_that_fails_one_rung_gets_its_error_and_keeps_its_id(
 def test_an_unsupported_version_is_answered_with_those_that_are(version):
     meta = envelope(protocolVersion=version)
 
-    error = refusal(modern_headers(mcp_protocol_version=version), request(meta=meta))
+    with pytest.raises(ProtocolError) as caught:
+        open_envelope(modern_headers(mcp_protocol_version=version), request(meta=meta))
 
-    assert error.data == {"supported": [MODERN], "requested": version[:80]}
+    assert caught.value.data == {"supported": [MODERN], "requested": version[:80]}
 
 
 @requirement("logging:unknown-level")

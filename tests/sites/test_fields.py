@@ -57,23 +57,15 @@ def tour():
     )
 
 
-def done(client, tool, model, **arguments):
-    return client.data(tool, model=f"bakery.{model}", **arguments)
-
-
 def updated(client, model, pk, *, dry_run=False, **values):
-    return done(client, "update_record", model, pk=pk, values=values, dry_run=dry_run)
-
-
-def refusal(client, tool, model, **arguments):
-    return client.refusal(tool, model=f"bakery.{model}", **arguments)
+    return client.data("update_record", model=model, pk=pk, values=values, dry_run=dry_run)
 
 
 @pytest.mark.parametrize("kind", ["superuser", "staff", "viewer"])
 def test_whoever_may_view_reads_every_field(connect, people, kind, page, tour):
     client = connect(people[kind])
 
-    found = done(client, "find_records", "tour", filters={"start": "CH"})
+    found = client.data("find_records", model=Tour, filters={"start": "CH"})
     read = client.read_resource(f"django://objects/bakery.tour/{tour.pk}")
     (blocks,) = rows_as_objects(client.read_resource("django://objects/bakery.page"))
 
@@ -93,9 +85,11 @@ def test_whoever_may_view_reads_every_field(connect, people, kind, page, tour):
 def test_a_field_of_several_choices_is_described_filtered_grouped_and_completed(boss, tour):
     Tour.objects.create(name="Coast", stops=["IT"])
 
-    described = done(boss, "describe_model", "tour")
-    found = done(boss, "find_records", "tour", filters={"stops__contains": "FR"}, fields=["name"])
-    groups = done(boss, "aggregate_records", "tour", group_by=["start"])
+    described = boss.data("describe_model", model=Tour)
+    found = boss.data(
+        "find_records", model=Tour, filters={"stops__contains": "FR"}, fields=["name"]
+    )
+    groups = boss.data("aggregate_records", model=Tour, group_by=["start"])
     completed = boss.complete(COLLECTION.text, "stops", "I", model="bakery.tour")
 
     fields = {one["name"]: one for one in described["fields"]}
@@ -115,8 +109,8 @@ def test_the_other_fields_of_a_model_with_blocks_can_be_written(connect, people,
     client = connect(people[kind])
     before = blocks_of(page)
 
-    changed = updated(client, "page", page.pk, title="Spelt")
-    made = done(client, "create_record", "page", values={"title": "Oat"})
+    changed = updated(client, Page, page.pk, title="Spelt")
+    made = client.data("create_record", model=Page, values={"title": "Oat"})
 
     assert list(changed["changed"]) == ["title"]
     assert changed["record"]["title"] == "Spelt"
@@ -126,8 +120,8 @@ def test_the_other_fields_of_a_model_with_blocks_can_be_written(connect, people,
 
 
 def test_a_field_that_needs_a_browser_is_named_and_left_alone(boss, page):
-    described = done(boss, "describe_model", "page")["writing"]
-    refused = refusal(boss, "update_record", "page", pk=page.pk, values={"body": [], "no": 1})
+    described = boss.data("describe_model", model=Page)["writing"]
+    refused = boss.refusal("update_record", model=Page, pk=page.pk, values={"body": [], "no": 1})
 
     assert described["create_record"]["only_in_a_browser"] == ["body"]
     assert list(described["create_record"]["values"]["properties"]) == ["title"]
@@ -138,8 +132,8 @@ def test_a_field_that_needs_a_browser_is_named_and_left_alone(boss, page):
 def test_a_widget_that_leads_nowhere_keeps_nobody_from_its_field(boss):
     notice = Notice.objects.create(title="Closed", text="on Monday")
 
-    changed = updated(boss, "notice", notice.pk, text="today")
-    made = done(boss, "create_record", "notice", values={"title": "New"})
+    changed = updated(boss, Notice, notice.pk, text="today")
+    made = boss.data("create_record", model=Notice, values={"title": "New"})
 
     notice.refresh_from_db()
     assert (notice.title, notice.text) == ("Closed", "today")
@@ -151,8 +145,8 @@ def test_a_field_that_must_be_filled_in_with_a_browser_stops_a_new_record(boss, 
     monkeypatch.setattr(Page._meta.get_field("body"), "blank", False)
     Page.objects.create(title="Old")
 
-    described = done(boss, "describe_model", "page")["writing"]
-    refused = refusal(boss, "create_record", "page", values={"title": "New"})
+    described = boss.data("describe_model", model=Page)["writing"]
+    refused = boss.refusal("create_record", model=Page, values={"title": "New"})
 
     assert described["create_record"] == {"unavailable": refused}
     assert "requires body, which can be set only in a browser." in refused
@@ -163,9 +157,9 @@ def test_a_field_that_must_be_filled_in_with_a_browser_stops_a_new_record(boss, 
 def test_tags_are_a_text_and_count_for_the_version(boss):
     notice = Notice.objects.create(title="Closed")
     notice.tags.add("old")
-    read = done(boss, "get_record", "notice", pk=notice.pk)["_version"]
+    read = boss.data("get_record", model=Notice, pk=notice.pk)["_version"]
 
-    changed = updated(boss, "notice", notice.pk, tags="x, z")
+    changed = updated(boss, Notice, notice.pk, tags="x, z")
 
     assert sorted(notice.tags.names()) == ["x", "z"]
     assert changed["changed"] == {"tags": "Set. You cannot read it."}
@@ -176,14 +170,14 @@ def test_tags_are_a_text_and_count_for_the_version(boss):
         ({"tags": {"add": "y"}}, "each with a list of names"),
         ({"tags": {"add": ['a"b']}}, "These names cannot be told apart."),
     ]:
-        refused = refusal(
-            boss, "update_record", "notice", pk=notice.pk, values=values, version=read
+        refused = boss.refusal(
+            "update_record", model=Notice, pk=notice.pk, values=values, version=read
         )
         assert words in refused
         read = changed["version"]
-    updated(boss, "notice", notice.pk, tags={"add": ["two words", "a, b"], "remove": ["x"]})
+    updated(boss, Notice, notice.pk, tags={"add": ["two words", "a, b"], "remove": ["x"]})
     assert sorted(notice.tags.names()) == ["a, b", "two words", "z"]
-    made = done(boss, "create_record", "notice", values={"title": "New", "tags": ["p", "q"]})
+    made = boss.data("create_record", model=Notice, values={"title": "New", "tags": ["p", "q"]})
     assert sorted(Notice.objects.get(pk=made["pk"]).tags.names()) == ["p", "q"]
 
 
@@ -200,10 +194,10 @@ def test_a_relation_of_a_package_is_told_by_the_checks_and_takes_nothing_away(bo
 
 
 def test_money_says_what_it_takes(boss, tour):
-    described = done(boss, "describe_model", "tour")["writing"]["create_record"]
+    described = boss.data("describe_model", model=Tour)["writing"]["create_record"]
     price = described["values"]["properties"]["price"]
 
-    changed = updated(boss, "tour", tour.pk, price=[13, "USD"])
+    changed = updated(boss, Tour, tour.pk, price=[13, "USD"])
 
     assert price["description"] == 'Such as [1, "EUR"].'
     amount, currency = price["prefixItems"]
@@ -225,7 +219,7 @@ def test_money_says_what_it_takes(boss, tour):
     ],
 )
 def test_a_wrong_price_is_told_the_form_of_a_right_one(boss, tour, value, sentence):
-    refused = refusal(boss, "update_record", "tour", pk=tour.pk, values={"price": value})
+    refused = boss.refusal("update_record", model=Tour, pk=tour.pk, values={"price": value})
 
     assert refused == f"Nothing was saved.\nprice: {sentence}"
     tour.refresh_from_db()
@@ -237,11 +231,10 @@ def test_money_that_staff_opened_comes_with_its_currency(boss):
         Fee.objects.create(name="Entry", amount=amount)
     ExposedModel.objects.create(label="bakery.fee", level=Level.READ)
 
-    found = done(boss, "find_records", "fee", filters={"amount_currency": "USD"})
-    sums = done(
-        boss,
+    found = boss.data("find_records", model=Fee, filters={"amount_currency": "USD"})
+    sums = boss.data(
         "aggregate_records",
-        "fee",
+        model=Fee,
         group_by=["amount_currency"],
         metrics={"total": {"sum": "amount"}},
     )
@@ -256,9 +249,9 @@ def test_money_that_staff_opened_comes_with_its_currency(boss):
 def test_the_parent_of_several_models_says_where_records_are_made(connect, people):
     client = connect(people["staff"])
 
-    described = done(client, "describe_model", "cake")["writing"]
-    refused = refusal(client, "create_record", "cake", values={"name": "Cheese"})
-    made = done(client, "create_record", "pie", values={"name": "Plum", "filling": "plums"})
+    described = client.data("describe_model", model=Cake)["writing"]
+    refused = client.refusal("create_record", model=Cake, values={"name": "Cheese"})
+    made = client.data("create_record", model=Pie, values={"name": "Plum", "filling": "plums"})
 
     assert described["create_record"] == {"unavailable": refused}
     assert refused.endswith("Create a record of one of these models: bakery.pie, bakery.tart.")
@@ -269,9 +262,9 @@ def test_an_update_through_the_parent_says_what_changed(connect, people):
     client = connect(people["staff"])
     pie = Pie.objects.create(name="Apple", filling="  apples ")
 
-    first = updated(client, "cake", pie.pk, name="Pear")
-    again = updated(client, "cake", pie.pk, name="Pear")
-    child = updated(client, "cake", pie.pk, filling="pears")
+    first = updated(client, Cake, pie.pk, name="Pear")
+    again = updated(client, Cake, pie.pk, name="Pear")
+    child = updated(client, Cake, pie.pk, filling="pears")
 
     assert [list(one["changed"]) for one in (first, again, child)] == [["name"], [], ["filling"]]
     assert Cake.objects.get().filling == "pears"
@@ -281,10 +274,10 @@ def test_what_is_closed_of_a_child_cannot_be_set_through_its_parent(boss):
     ExposedModel.objects.create(label="bakery.tart", level=Level.READ)
     tart = Tart.objects.create(name="Lemon")
 
-    refused = refusal(boss, "update_record", "cake", pk=tart.pk, values={"diameter": 30})
+    refused = boss.refusal("update_record", model=Cake, pk=tart.pk, values={"diameter": 30})
 
     assert "'diameter' is not a field that you can set. You can set: name." in refused
-    updated(boss, "cake", tart.pk, name="Lime")
+    updated(boss, Cake, tart.pk, name="Lime")
     assert Tart.objects.values_list("name", "diameter").get() == ("Lime", 20)
 
 
@@ -294,9 +287,9 @@ def test_a_column_that_is_null_and_reads_as_an_empty_text_stays_null(connect, pe
     product, _ = Product.objects.create(title="Rye"), Product.objects.create(title="Oat")
     plain = Product.objects.create(title="Spelt", upc="A1", note="")
 
-    changed = updated(client, "product", product.pk, title="Rolls")
-    refused = refusal(client, "update_record", "product", pk=product.pk, values={"upc": "A1"})
-    updated(client, "product", plain.pk, title="Buns")
+    changed = updated(client, Product, product.pk, title="Rolls")
+    refused = client.refusal("update_record", model=Product, pk=product.pk, values={"upc": "A1"})
+    updated(client, Product, plain.pk, title="Buns")
 
     assert list(changed["changed"]) == ["title"]
     assert "upc: Product with this Upc already exists." in refused
@@ -311,15 +304,14 @@ def test_a_column_that_is_null_and_reads_as_an_empty_text_stays_null(connect, pe
 @pytest.mark.parametrize("model", [Category, Region])
 def test_a_tree_is_described_without_a_word_in_the_log(connect, people, model, caplog):
     client = connect(people["staff"])
-    name = model._meta.model_name
 
-    empty = done(client, "describe_model", name)["writing"]
+    empty = client.data("describe_model", model=model)["writing"]
     root = model.add_root(name="Bread")
-    described = done(client, "describe_model", name)["writing"]
-    made = done(
-        client, "create_record", name, values={"name": "Rye", "treebeard_ref_node": root.pk}
+    described = client.data("describe_model", model=model)["writing"]
+    made = client.data(
+        "create_record", model=model, values={"name": "Rye", "treebeard_ref_node": root.pk}
     )
-    changed = updated(client, name, root.pk, name="All")
+    changed = updated(client, model, root.pk, name="All")
 
     assert empty["update_record"] == {"unavailable": "There is no record that you can change."}
     assert "name" in described["create_record"]["values"]["properties"]
@@ -349,7 +341,6 @@ def places(model):
 @pytest.mark.parametrize("kind", ["superuser", "staff"])
 def test_a_node_is_created_below_another_one_or_beside_it(people, tree, kind):
     client = CheckedClient(user=people[kind])
-    name = tree._meta.model_name
     spelt = tree.objects.get(name="Spelt").pk
 
     for values in (
@@ -357,7 +348,7 @@ def test_a_node_is_created_below_another_one_or_beside_it(people, tree, kind):
         {"name": "Corn", "treebeard_ref_node": spelt, "treebeard_position": "left"},
         {"name": "Cake"},
     ):
-        done(client, "create_record", name, values=values)
+        client.data("create_record", model=tree, values=values)
 
     below = [("Rye", 2), ("Corn", 2), ("Spelt", 2), ("Rolls", 3), ("Buns", 3), ("Oat", 2)]
     assert places(tree) == [("Bread", 1), *below, ("Cake", 1)]
@@ -366,16 +357,15 @@ def test_a_node_is_created_below_another_one_or_beside_it(people, tree, kind):
 @pytest.mark.parametrize("kind", ["superuser", "staff"])
 def test_a_node_keeps_its_place_until_it_is_moved(people, tree, kind):
     client = CheckedClient(user=people[kind])
-    name = tree._meta.model_name
     before = places(tree)
     spelt, oat = (tree.objects.get(name=one).pk for one in ("Spelt", "Oat"))
     behind_oat = {"treebeard_ref_node": oat, "treebeard_position": "right"}
 
-    updated(client, name, spelt, name="Emmer")
+    updated(client, tree, spelt, name="Emmer")
     renamed = places(tree)
-    tried = updated(client, name, spelt, dry_run=True, **behind_oat)
+    tried = updated(client, tree, spelt, dry_run=True, **behind_oat)
     untouched = places(tree)
-    updated(client, name, spelt, **behind_oat)
+    updated(client, tree, spelt, **behind_oat)
 
     assert renamed == [("Emmer" if one == "Spelt" else one, depth) for one, depth in before]
     assert tried["dry_run"] is True
@@ -385,13 +375,12 @@ def test_a_node_keeps_its_place_until_it_is_moved(people, tree, kind):
 
 @pytest.mark.parametrize("names", [["Spelt"], ["Rye", "Spelt"]])
 def test_a_subtree_is_deleted_and_the_tree_has_no_fault(boss, tree, names):
-    name = tree._meta.model_name
     pks = [tree.objects.get(name=one).pk for one in names]
     key = pks[0] if len(pks) == 1 else pks
 
-    asked = done(boss, "delete_record", name, pk=key)
+    asked = boss.data("delete_record", model=tree, pk=key)
     before = places(tree)
-    done(boss, "delete_record", name, pk=key, confirmation=asked["confirmation"])
+    boss.data("delete_record", model=tree, pk=key, confirmation=asked["confirmation"])
 
     assert len(before) == 5
     left = [("Bread", 1), ("Rye", 2), ("Oat", 2)]

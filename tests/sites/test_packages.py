@@ -25,21 +25,17 @@ def client(connect, superuser):
     return connect(superuser)
 
 
-def call(client, tool, model, **arguments):
-    return client.data(tool, model=f"parcels.{model}", **arguments)
-
-
 def delete(client, model, pk):
     answer = call_with_token(client, "delete_record", model=f"parcels.{model}", pk=pk)
     assert not answer.is_error, answer.text
 
 
 def test_each_write_is_one_version_of_reversion(client, superuser):
-    made = call(client, "create_record", "versioned", values={"name": "a"})
+    made = client.data("create_record", model=Versioned, values={"name": "a"})
     found = Versioned.objects.get(pk=made["pk"])
     assert Version.objects.get_for_object(found).count() == 1
 
-    call(client, "update_record", "versioned", pk=found.pk, values={"size": 5})
+    client.data("update_record", model=Versioned, pk=found.pk, values={"size": 5})
 
     last, first = Version.objects.get_for_object(found)
     assert (first.field_dict["size"], last.field_dict["size"]) == (0, 5)
@@ -53,14 +49,14 @@ def test_each_write_is_one_version_of_reversion(client, superuser):
 
 def test_a_write_that_is_refused_or_tried_leaves_no_version(client):
     client.call_tool("create_record", model="parcels.versioned", values={"name": ""})
-    call(client, "create_record", "versioned", values={"name": "a"}, dry_run=True)
+    client.data("create_record", model=Versioned, values={"name": "a"}, dry_run=True)
 
     assert not Version.objects.exists()
 
 
 def test_each_write_is_one_row_of_simple_history(client, superuser):
-    made = call(client, "create_record", "tracked", values={"name": "a"})
-    call(client, "update_record", "tracked", pk=made["pk"], values={"size": 5})
+    made = client.data("create_record", model=Tracked, values={"name": "a"})
+    client.data("update_record", model=Tracked, pk=made["pk"], values={"size": 5})
     delete(client, "tracked", made["pk"])
 
     rows = list(Tracked.history.order_by("history_id"))
@@ -156,8 +152,8 @@ def kept_by(package, entries):
 
 
 def test_rows_of_simple_history_are_in_the_history(client):
-    pk = call(client, "create_record", "tracked", values={"name": "a"})["pk"]
-    call(client, "update_record", "tracked", pk=pk, values={"size": 5})
+    pk = client.data("create_record", model=Tracked, values={"name": "a"})["pk"]
+    client.data("update_record", model=Tracked, pk=pk, values={"size": 5})
     Tracked.objects.get(pk=pk).save()  # by nobody, and nothing is another
 
     found = kept_by("django-simple-history", history_of(client, "tracked", pk))
@@ -179,9 +175,9 @@ def test_simple_history_names_no_field_that_the_caller_does_not_read(client):
 
 
 def test_packages_cost_the_same_whatever_they_keep(client, django_assert_max_num_queries):
-    pk = call(client, "create_record", "tracked", values={"name": "a"})["pk"]
+    pk = client.data("create_record", model=Tracked, values={"name": "a"})["pk"]
     for size in range(20):
-        call(client, "update_record", "tracked", pk=pk, values={"size": size})
+        client.data("update_record", model=Tracked, pk=pk, values={"size": size})
 
     with django_assert_max_num_queries(6):
         assert len(history_of(client, "tracked", pk)) == 20
@@ -189,8 +185,8 @@ def test_packages_cost_the_same_whatever_they_keep(client, django_assert_max_num
 
 @pytest.mark.parametrize("is_narrow", [False, True])
 def test_versions_of_reversion_have_comments_for_those_who_read_the_whole_page(client, is_narrow):
-    pk = call(client, "create_record", "versioned", values={"name": "a"})["pk"]
-    call(client, "update_record", "versioned", pk=pk, values={"size": 5})
+    pk = client.data("create_record", model=Versioned, values={"name": "a"})["pk"]
+    client.data("update_record", model=Versioned, pk=pk, values={"size": 5})
     if is_narrow:
         fields = ["id", "name"]
         ExposedModel.objects.create(label="parcels.versioned", fields=fields, level=Level.READ)

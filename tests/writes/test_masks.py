@@ -29,10 +29,6 @@ masked = pytest.mark.exposure(Thing=THING, Tag=TAG)
 in_clear = pytest.mark.exposure(Thing={**THING, "mask": {}})
 
 
-def call(client, tool, **arguments):
-    return client.call_tool(tool, model="workshop.thing", **arguments)
-
-
 # Not even `write_fields` open a masked column.
 @pytest.mark.parametrize("name", ["mail", "note"])
 @pytest.mark.parametrize(
@@ -53,7 +49,7 @@ def test_a_masked_column_is_refused_as_a_name_that_does_not_exist(client, thing,
     assert refused.text.replace(name, "mxxxl", 1).split(".")[:2] == missing.text.split(".")[:2]
     thing.refresh_from_db()
     assert (thing.mail, thing.note) == ("a@example.com", "  kept spaces \n x ")
-    assert f"'{name}'" not in str(call(client, "describe_model").data["writing"])
+    assert f"'{name}'" not in str(client.call_tool("describe_model", model=Thing).data["writing"])
 
 
 @pytest.mark.thorough
@@ -66,9 +62,9 @@ def test_an_update_keeps_what_is_masked_and_names_no_change_of_it(client, thing,
         return save(self, *args, **kwargs)
 
     monkeypatch.setattr(Thing, "save", changing)
-    before = call(client, "get_record", pk=thing.pk).data
+    before = client.call_tool("get_record", model=Thing, pk=thing.pk).data
 
-    answer = call(client, "update_record", pk=thing.pk, values={"title": "new"})
+    answer = client.call_tool("update_record", model=Thing, pk=thing.pk, values={"title": "new"})
 
     assert answer.data["changed"] == {"title": ["T", "new"]}
     assert "by new" not in answer.text
@@ -83,7 +79,7 @@ def test_history_does_not_name_a_masked_field(client, superuser, thing):
     log(superuser, thing, '[{"changed": {"fields": ["Mail", "Title"]}}]')
     log(superuser, thing, "Mail changed to a@example.com")
 
-    history = call(client, "get_history", pk=thing.pk)
+    history = client.call_tool("get_history", model=Thing, pk=thing.pk)
 
     assert "Title" in history.text
     assert "Mail" not in history.text
@@ -153,8 +149,10 @@ def answers_over(client, thing, values):
     Thing.objects.filter(pk=thing.pk).update(
         title="T", state="paid", tag=Tag.objects.order_by("pk")[0]
     )
-    results = [call(client, tool, pk=thing.pk, **arguments) for tool, arguments in CALLS]
-    results += [call(client, tool, **arguments) for tool, arguments in OTHERS]
+    results = [
+        client.call_tool(tool, model=Thing, pk=thing.pk, **arguments) for tool, arguments in CALLS
+    ]
+    results += [client.call_tool(tool, model=Thing, **arguments) for tool, arguments in OTHERS]
     uris = (f"django://objects/workshop.thing/{thing.pk}", "django://objects/workshop.tag")
     texts = [result.text for result in results] + [str(client.read_resource(uri)) for uri in uris]
     return [without_chance(text) for text in texts]
@@ -198,7 +196,7 @@ def test_the_same_calls_tell_them_apart_where_they_are_not_masked(
 ):
     log(superuser, thing, '[{"changed": {"fields": ["Mail", "Title"]}}]')
     first, second = (answers(client, thing, values) for values in VALUES)
-    history = call(client, "get_history", pk=thing.pk)
+    history = client.call_tool("get_history", model=Thing, pk=thing.pk)
 
     assert sum(one != other for one, other in zip(first, second, strict=True)) > 10
     assert "Mail" in history.text
@@ -207,7 +205,7 @@ def test_the_same_calls_tell_them_apart_where_they_are_not_masked(
 @masked
 @pytest.mark.exposure(Thing={**THING, "mask": {"title": "text"}})
 def test_a_record_that_needs_a_masked_value_cannot_be_created(client, thing):
-    refused = call(client, "create_record", values={"note": "x"})
+    refused = client.call_tool("create_record", model=Thing, values={"note": "x"})
 
     assert refused.is_error
     assert "a field that assistants cannot set" in refused.text

@@ -20,10 +20,9 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def parcel(db):
+@pytest.fixture(autouse=True)
+def _nothing_is_closed():
     actions.closed.clear()
-    return Parcel.objects.create(number="n1")
 
 
 def embedded(client, name, parcel):

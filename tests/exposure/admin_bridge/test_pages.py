@@ -13,7 +13,8 @@ from mcp_django.exposure.tools.action_calls import NEEDS_ANSWER
 from tests.browser.looks import SKIN
 from tests.clients import call_with_token
 from tests.depot import actions
-from tests.depot.models import Driver, Parcel, Van
+from tests.depot.models import Driver, Van
+from tests.depot.steps import call
 
 # Of packages that were written for Django 6.0.
 pytestmark = [
@@ -22,16 +23,7 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def parcel(db):
-    return Parcel.objects.create(number="n1")
-
-
 PHOTO = {"filename": "a.txt", "data": "aGVsbG8="}
-
-
-def call(client, name, parcel, **arguments):
-    return client.call_tool(f"depot_parcel_{name}", pks=[parcel.pk], **arguments)
 
 
 def confirmed(client, name, parcel, **arguments):

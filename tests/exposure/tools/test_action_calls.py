@@ -11,6 +11,7 @@ from tests.clients import CheckedClient, call_with_token
 from tests.depot.actions import mark_shipped
 from tests.depot.admin import ParcelAdmin
 from tests.depot.models import Driver, Parcel
+from tests.depot.steps import call
 from tests.shop.models import Customer
 
 # Of packages that were written for Django 6.0.
@@ -22,16 +23,8 @@ def parcels(db):
     return [Parcel.objects.create(number=f"n{n}", tenant="acme") for n in range(3)]
 
 
-def keys(parcels):
-    return [parcel.pk for parcel in parcels]
-
-
 def statuses():
     return list(Parcel.objects.order_by("pk").values_list("status", flat=True))
-
-
-def call(client, name, **arguments):
-    return client.call_tool(f"depot_parcel_{name}", **arguments)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +52,8 @@ def test_keys_are_read_as_models_write_them(boss, parcels, pks, more):
 
 
 def test_an_error_message_of_the_admin_is_an_error_and_its_log_names_the_assistant(boss, parcels):
-    answer = call(boss, "lose_all", pks=keys(parcels))
-    call(boss, "log_each", pks=keys(parcels[:1]))
+    answer = call(boss, "lose_all", *parcels)
+    call(boss, "log_each", *parcels[:1])
 
     assert answer.is_error
     assert answer.data["messages"] == [{"level": "error", "text": "They cannot be found."}]
@@ -68,13 +61,13 @@ def test_an_error_message_of_the_admin_is_an_error_and_its_log_names_the_assista
 
 
 def test_of_an_action_that_logs_nothing_the_log_says_that_it_ran(boss, parcels, monkeypatch):
-    call(boss, "mark_shipped", pks=keys(parcels[:2]))
+    call(boss, "mark_shipped", *parcels[:2])
     monkeypatch.setattr(mark_shipped, "mcp_read_only", True, raising=False)
-    call(boss, "mark_shipped", pks=keys(parcels[2:]))
-    call(boss, "lose_all", pks=keys(parcels[:2]))
+    call(boss, "mark_shipped", *parcels[2:])
+    call(boss, "lose_all", *parcels[:2])
 
     entries = LogEntry.objects.order_by("object_id")
-    assert [entry.object_id for entry in entries] == [str(key) for key in keys(parcels[:2])]
+    assert [entry.object_id for entry in entries] == [str(parcel.pk) for parcel in parcels[:2]]
     assert {entry.get_change_message() for entry in entries} == {
         "Mark selected parcels as shipped (through an assistant: mcp_django.testing)"
     }
@@ -118,7 +111,7 @@ def test_records_that_are_judged_one_by_one_are_judged_here_too(boss, parcels, m
     monkeypatch.setattr(ParcelAdmin, "has_view_permission", judge)
 
     shown = call(boss, "mark_shipped", filters={"status": "waiting"}).data
-    refused = call(boss, "mark_shipped", pks=keys(parcels))
+    refused = call(boss, "mark_shipped", *parcels)
 
     assert shown["records"] == 2
     assert shown["question"].endswith(": n0, n2.")
@@ -163,11 +156,10 @@ def test_an_action_that_is_declared_destructive_is_asked_about_for_named_records
     asker, boss, parcels, monkeypatch
 ):
     monkeypatch.setattr(mark_shipped, "mcp_destructive", True, raising=False)
-    pks = keys(parcels[:1])
 
-    previewed = call(boss, "mark_shipped", pks=pks)
+    previewed = call(boss, "mark_shipped", parcels[0])
     untouched = statuses()
-    done = call(asker, "mark_shipped", pks=pks)
+    done = call(asker, "mark_shipped", parcels[0])
 
     assert previewed.data["outcome"] == "asks"
     assert set(untouched) == {"waiting"}

@@ -6,16 +6,11 @@ import pytest
 from django.contrib.auth import get_user_model
 
 from mcp_django.models import Upload
-from tests.depot.models import Parcel, Van
+from tests.depot.models import Van
 from tests.depot.steps import UNTOUCHED, call, go_through, state
 
 # Of packages that were written for Django 6.0.
 pytestmark = [pytest.mark.django_db, pytest.mark.filterwarnings("ignore:Overriding get_action")]
-
-
-@pytest.fixture
-def parcel(db):
-    return Parcel.objects.create(number="n1")
 
 
 @pytest.mark.parametrize("kind", ["other", "bound", "same", "question"])

@@ -38,7 +38,7 @@ def sent(changed, *more):
     )
 
 
-def call(method: str = "tools/list", *, request_id: Any = 1, **params: Any) -> dict[str, Any]:
+def message(method: str = "tools/list", *, request_id: Any = 1, **params: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": request_id, "method": method, "params": params}
 
 
@@ -54,7 +54,7 @@ def modern(method="tools/list", **changed):
 
 
 def with_meta(method="tools/list", *, changed=None, **params):
-    return call(method, _meta=META | (changed or {}), **params)
+    return message(method, _meta=META | (changed or {}), **params)
 
 
 def old(version):
@@ -87,20 +87,21 @@ POSTS = {
     # 4: content type
     (415, -32600, NULL): [
         *(
-            (f"type {kind!r}", {"content-type": kind}, call())
+            (f"type {kind!r}", {"content-type": kind}, message())
             for kind in (None, "", "text/plain", "application/jsonp", "multipart/form-data")
         ),
         *(
-            (f"coding {coding}", {"content-encoding": coding}, call())
+            (f"coding {coding}", {"content-encoding": coding}, message())
             for coding in ("gzip", "br", "identity, gzip")
         ),
     ],
     (415, -32600, ABSENT): [
-        ("type before accept", modern(content_type="text/plain", accept="text/html"), call()),
+        ("type before accept", modern(content_type="text/plain", accept="text/html"), message()),
     ],
     # 5: accept
     (406, -32600, NULL): [
-        (f"accept {kinds!r}", {"accept": kinds}, call()) for kinds in ("text/html", f"{JSON};q=0")
+        (f"accept {kinds!r}", {"accept": kinds}, message())
+        for kinds in ("text/html", f"{JSON};q=0")
     ],
     (406, -32600, ABSENT): [
         ("accept before JSON", modern(accept="text/html"), b"{"),
@@ -119,24 +120,24 @@ POSTS = {
         ("modern number", modern(), 1),
         ("modern array", modern(), [with_meta()]),
         ("modern response", modern(), {"jsonrpc": "2.0", "id": 1, "result": {}}),
-        ("batch 2025-11-25", old("2025-11-25"), [call()]),
+        ("batch 2025-11-25", old("2025-11-25"), [message()]),
     ],
     (400, -32600, NULL): [
-        ("legacy array", old(LEGACY), [call()]),
-        ("legacy null id", old(LEGACY), call(request_id=None)),
-        ("batch, too long", {}, [call()] * 51),
+        ("legacy array", old(LEGACY), [message()]),
+        ("legacy null id", old(LEGACY), message(request_id=None)),
+        ("batch, too long", {}, [message()] * 51),
     ],
-    (400, -32600, 0): [("array params", old(LEGACY), call(request_id=0) | {"params": [1]})],
+    (400, -32600, 0): [("array params", old(LEGACY), message(request_id=0) | {"params": [1]})],
     (400, -32600, "a"): [("no method", modern(), {"jsonrpc": "2.0", "id": "a"})],
     # 8: notifications
     (400, -32022, ABSENT): [
-        ("batch, unknown", old(UNKNOWN), [call()]),
+        ("batch, unknown", old(UNKNOWN), [message()]),
         ("notification, unknown", old(UNKNOWN), INITIALIZED),
     ],
     # 10: _meta, 17: log level
     (400, -32602, 1): [
-        ("_meta before header", {}, call(_meta={PREFIX + "protocolVersion": MODERN})),
-        ("discover, no header", {}, call("server/discover")),
+        ("_meta before header", {}, message(_meta={PREFIX + "protocolVersion": MODERN})),
+        ("discover, no header", {}, message("server/discover")),
         ("log level", modern(), with_meta(changed=LOUD)),
     ],
     # 11: version header, 12: method header, 13: name header
@@ -151,7 +152,7 @@ POSTS = {
     (400, -32022, 1): [
         ("before method", modern("ping", mcp_protocol_version=UNKNOWN), NEW_PING),
         *(
-            (f"{method} {version}", old(version), call(method))
+            (f"{method} {version}", old(version), message(method))
             for method in ("tools/list", "server/discover", "initialize")
             for version in ("", UNKNOWN, "draft", f"{MODERN},{MODERN}")
         ),
@@ -164,24 +165,24 @@ POSTS = {
 ROWS = [
     # 2: verb
     *(
-        (f"{verb} {version}", (405, -32600, id), verb, old(version), (), call())
+        (f"{verb} {version}", (405, -32600, id), verb, old(version), (), message())
         for verb in ("OPTIONS", "HEAD", "PUT", "PATCH", "post", "get")
         for version, id in [(None, NULL), (LEGACY, NULL), ("2025-11-25", ABSENT), (MODERN, ABSENT)]
     ),
     *(
-        (f"{verb} {version}", (status, code, ABSENT), verb, old(version), (), call())
+        (f"{verb} {version}", (status, code, ABSENT), verb, old(version), (), message())
         for verb in ("GET", "DELETE")
         for version, status, code in [(MODERN, 405, -32600), (UNKNOWN, 400, -32022)]
     ),
-    ("PUT unknown", (405, -32600, ABSENT), "PUT", old(UNKNOWN), (), call()),
+    ("PUT unknown", (405, -32600, ABSENT), "PUT", old(UNKNOWN), (), message()),
     ("verb before size", (405, -32600, NULL), "PUT", {}, (), None),
     *(
-        (f"{verb} in two sessions", (400, -32600, NULL), verb, {}, TWO_SESSIONS, call())
+        (f"{verb} in two sessions", (400, -32600, NULL), verb, {}, TWO_SESSIONS, message())
         for verb in ("GET", "DELETE", "POST")
     ),
     # 9: routing headers twice
     ("header twice", (400, -32020, 1), "POST", old(MODERN), TWICE, with_meta()),
-    ("twice before _meta", (400, -32020, 1), "POST", old(MODERN), TWICE, call()),
+    ("twice before _meta", (400, -32020, 1), "POST", old(MODERN), TWICE, message()),
     *(
         (name, refusal, "POST", headers, (), body)
         for refusal, requests in POSTS.items()
@@ -233,7 +234,7 @@ def test_a_request_that_fails_a_rung_is_refused_in_the_words_of_that_rung(
 
 
 @requirement("http:get", "http:one-path")
-@pytest.mark.parametrize("body", [None, b"{", encoded(call())])
+@pytest.mark.parametrize("body", [None, b"{", encoded(message())])
 @pytest.mark.parametrize("version", [None, *LEGACY_VERSIONS])
 @pytest.mark.parametrize(
     ("verb", "accept", "status"),
@@ -266,7 +267,7 @@ def test_a_legacy_client_has_verbs_for_its_stream_and_for_the_end_of_its_session
 )
 def test_what_needs_no_answer_is_kept_for_the_session(body):
     alone = understand("POST", sent(old("2025-03-26")), encoded(body))
-    beside = understand("POST", sent(old("2025-03-26")), encoded([body, call("ping")]))
+    beside = understand("POST", sent(old("2025-03-26")), encoded([body, message("ping")]))
 
     assert len(alone.notices) == 1
     assert alone.notices == beside.notices
@@ -291,11 +292,11 @@ def test_what_needs_no_answer_is_kept_for_the_session(body):
             )
         ),
         (modern("tools/call", mcp_name="=?base64?YQ==?="), FIRST, MODERN),
-        ({}, call("nothing"), "2025-03-26"),
-        *((old(version), call(), version) for version in LEGACY_VERSIONS),
-        (old(LEGACY), call("initialize"), "2025-11-25"),
+        ({}, message("nothing"), "2025-03-26"),
+        *((old(version), message(), version) for version in LEGACY_VERSIONS),
+        (old(LEGACY), message("initialize"), "2025-11-25"),
         # A modern header on a plain handshake: the client of two eras asks for the older one.
-        (old(MODERN), call("initialize"), "2025-11-25"),
+        (old(MODERN), message("initialize"), "2025-11-25"),
     ],
 )
 def test_a_whole_request_is_one_call_of_its_revision(headers, body, revision):
@@ -314,22 +315,22 @@ def test_a_whole_request_is_one_call_of_its_revision(headers, body, revision):
 
 @requirement("batch:no-handshake")
 def test_a_handshake_in_a_batch_is_refused_alone_and_accept_may_stand_in_two_lines():
-    exchange = understand("POST", sent({}), encoded([call("initialize")]))
+    exchange = understand("POST", sent({}), encoded([message("initialize")]))
 
     [error] = exchange.calls
     assert isinstance(error, ProtocolError)
     assert (error.code, error.request_id) == (-32600, 1)
     assert exchange.requests == ()
     split = sent({"accept": "application/json"}, ("Accept", "text/event-stream"))
-    assert understand("POST", split, encoded(call())).refusal is None
+    assert understand("POST", split, encoded(message())).refusal is None
 
 
 def test_the_longest_batch_and_the_deepest_body_are_settings(settings):
     settings.MCP_DJANGO = {"MAX_BATCH": 2, "MAX_DEPTH": 3, "MAX_BODY": 1000}
-    deep = encoded(call(a={"b": {}}))
+    deep = encoded(message(a={"b": {}}))
 
-    assert understand("POST", sent({}), encoded([call()] * 2)).refusal is None
-    assert understand("POST", sent({}), encoded([call()] * 3)).refusal is not None
+    assert understand("POST", sent({}), encoded([message()] * 2)).refusal is None
+    assert understand("POST", sent({}), encoded([message()] * 3)).refusal is not None
     refusals = [understand("POST", sent({}), body).refusal for body in (deep, None)]
     assert [refusal and refusal.status for refusal in refusals] == [400, 413]
     assert refusals[1] is not None
@@ -340,7 +341,7 @@ def test_the_longest_batch_and_the_deepest_body_are_settings(settings):
 
 
 versions = st.sampled_from([None, MODERN, LEGACY, "2025-03-26", UNKNOWN, "", "\xe9"])
-bodies: list[Any] = [call(), with_meta(), [call()], FIRST, call("initialize"), {}, []]
+bodies: list[Any] = [message(), with_meta(), [message()], FIRST, message("initialize"), {}, []]
 messages = st.binary() | st.sampled_from([encoded(body) for body in bodies])
 
 
