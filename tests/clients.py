@@ -27,6 +27,12 @@ def call_with_token(client: Client, tool: str, **arguments: Any) -> Any:
     return client.call_tool(tool, **arguments, confirmation=first.data["confirmation"])
 
 
+def by_name(definitions: list[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    definition_of = {definition["name"]: definition for definition in definitions}
+    assert len(definition_of) == len(definitions), definitions
+    return definition_of
+
+
 class CheckedClient(Client):
     """The public test client, over ASGI."""
 
@@ -59,6 +65,18 @@ class CheckedClient(Client):
         """Code and message of that error."""
         error = self.error(method, **params)
         return error.code, error.message
+
+    def tools(self) -> dict[str, dict[str, Any]]:
+        """The definitions of all tools by their names, which differ."""
+        return by_name(self.list_tools())
+
+    def prompts(self) -> dict[str, dict[str, Any]]:
+        """The same of prompts."""
+        return by_name(self.list_prompts())
+
+    def models(self) -> list[str]:
+        """The labels of the models that are told."""
+        return [model["model"] for model in self.data("list_models")["models"]]
 
     def post(self, body: Any, *, headers: Mapping[str, str | None] | None = None) -> HTTPAnswer:
         answer = super().post(body, headers=headers)

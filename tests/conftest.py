@@ -300,6 +300,21 @@ def heard():
 
 
 @pytest.fixture
+def change_admin(monkeypatch):
+    """Replace methods of the ModelAdmin of a model until the test ends."""
+    # Not every site of the tests has the admin.
+    from django.contrib.admin import site
+
+    before = dict(site._registry)
+
+    def change(model, **methods):
+        kind = type("ChangedAdmin", (type(before[model]),), methods)
+        monkeypatch.setitem(site._registry, model, kind(model, site))
+
+    return change
+
+
+@pytest.fixture
 def depot(configure):
     """Make the admin of the depot one that assistants may reach. See tests/depot."""
     configure(ADMIN_SITES=["admin", "depot"])

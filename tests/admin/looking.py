@@ -19,7 +19,6 @@ from mcp_django.audit.records import Gathered, records
 from mcp_django.auth import throttles
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import registry
-from mcp_django.models import ExposedModel
 from mcp_django.stores.interface import OpenStream, Session, get_store
 from mcp_django.testing.client import kept_connections
 from mcp_django.transports.calls.lanes import InlineLane, lanes
@@ -137,7 +136,3 @@ def add_stream(key="t1", *, user, minutes=5, **facts):
     )
     get_store().show_stream(replace(stream, **facts))
     return key
-
-
-def decide(label, **decision):
-    return ExposedModel.objects.update_or_create(label=label, defaults=decision)[0]

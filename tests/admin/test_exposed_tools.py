@@ -20,6 +20,7 @@ from mcp_django.models import (
 )
 from mcp_django.testing import Client, ProtocolFailure
 from tests.clients import browser_of
+from tests.decisions import decide_on_tool
 from tests.exposure.stored import make_prompt
 
 pytestmark = pytest.mark.django_db
@@ -32,10 +33,6 @@ USERS = reverse("admin:mcp_django_userrestriction_changelist")
 
 def page_of(name):
     return reverse("admin:mcp_django_exposedtool_change", args=[name])
-
-
-def decide(name, **decision):
-    return ExposedTool.objects.update_or_create(name=name, defaults=decision)[0]
 
 
 def decided():
@@ -112,9 +109,9 @@ def test_every_tool_is_listed_with_where_it_is_from(browser):
     ],
 )
 def test_the_list_is_searched_and_filtered(browser, query, some, others):
-    decide("echo", enabled=False)
-    decide("old_tool", enabled=False)
-    decide("fail").groups.add(Group.objects.create(name="clerks"))
+    decide_on_tool("echo", enabled=False)
+    decide_on_tool("old_tool", enabled=False)
+    decide_on_tool("fail").groups.add(Group.objects.create(name="clerks"))
 
     found = set(lines(browser, **query))
 
@@ -287,10 +284,6 @@ def _hello(db, add_prompt):
     make_all_rows(using="default")
 
 
-def names(client):
-    return {one["name"] for one in client.list_prompts()}
-
-
 @of_hello
 def test_a_prompt_has_the_words_of_staff_and_does_not_exist_when_it_is_switched_off(
     browser, client
@@ -301,7 +294,7 @@ def test_a_prompt_has_the_words_of_staff_and_does_not_exist_when_it_is_switched_
     save(browser, PAGE_OF_HELLO, enabled="false")
 
     assert (found["title"], found["description"]) == ("Greeting", "A kind word.")
-    assert "hello" not in names(client)
+    assert "hello" not in client.prompts()
     with pytest.raises(ProtocolFailure, match="Unknown prompt: hello"):
         client.get_prompt("hello")
     line = lines(browser, PROMPTS)["hello"]
@@ -313,4 +306,4 @@ def test_a_stored_prompt_of_the_same_name_decides_for_itself(client):
     make_prompt("late", "Hi.")
     ExposedPrompt.objects.create(name="late", enabled=False)
 
-    assert "late" in names(client)
+    assert "late" in client.prompts()

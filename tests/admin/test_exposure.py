@@ -23,8 +23,8 @@ from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, PersonalToken
 from mcp_django.principal import SCOPES
 from mcp_django.testing import Client
-from tests.admin.looking import decide
 from tests.clients import browser_of
+from tests.decisions import decide
 from tests.exposure.races import together
 from tests.shop.models import Customer, Ledger, Order
 

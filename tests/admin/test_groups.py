@@ -11,8 +11,9 @@ from django.urls import reverse
 
 from mcp_django.levels import Level
 from mcp_django.models import ExposedTool, ServerSettings
-from tests.admin.looking import decide, url
+from tests.admin.looking import url
 from tests.clients import browser_of
+from tests.decisions import decide
 
 pytestmark = pytest.mark.django_db
 

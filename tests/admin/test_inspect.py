@@ -11,8 +11,9 @@ from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, ExposedPrompt, ExposedTool, PromptTemplate
 from mcp_django.testing import Client
-from tests.admin.looking import allow, decide, row_of, text_of, url
+from tests.admin.looking import allow, row_of, text_of, url
 from tests.clients import browser_of
+from tests.decisions import decide
 from tests.exposure.stored import make_prompt
 from tests.shop.models import Customer, Memo, Order
 

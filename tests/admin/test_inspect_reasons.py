@@ -12,7 +12,8 @@ from django.utils import timezone
 
 from mcp_django.levels import Level
 from mcp_django.models import ExposedTool, PersonalToken, ServerSettings, UserRestriction
-from tests.admin.looking import allow, decide, row_of, text_of
+from tests.admin.looking import allow, row_of, text_of
+from tests.decisions import decide
 from tests.exposure.stored import make_prompt
 from tests.shop.models import Ledger, Order
 

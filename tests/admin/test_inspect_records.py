@@ -7,7 +7,8 @@ from django.contrib import admin
 
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
-from tests.admin.looking import allow, decide, many_models, row_of, text_of
+from tests.admin.looking import allow, many_models, row_of, text_of
+from tests.decisions import decide
 from tests.library.models import Author, Book
 from tests.shop.models import Customer, Ledger, Order
 

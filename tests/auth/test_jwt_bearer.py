@@ -406,10 +406,6 @@ def notes(add_tool):
     return noted
 
 
-def listed(client):
-    return [tool["name"] for tool in client.list_tools()]
-
-
 @requirement("authorization:insufficient-scope")
 @pytest.mark.parametrize(
     ("granted", "tool", "asked"),
@@ -431,7 +427,7 @@ def test_a_call_that_needs_more_scopes_is_answered_with_all_to_ask_for(
 
     answer = client.post_request("tools/call", {"name": tool, "arguments": {}})
 
-    assert tool in listed(client)
+    assert tool in client.tools()
     assert answer.status == 403
     assert b"Sign in again and allow it." in answer.body
     assert notes == []
@@ -466,4 +462,4 @@ def test_no_scope_is_asked_for_where_none_would_help(use, issuer, root, configur
 
     assert answer.status == 200
     assert "www-authenticate" not in answer.headers
-    assert (tool in listed(client)) == (tool == "list_models")
+    assert (tool in client.tools()) == (tool == "list_models")

@@ -13,8 +13,8 @@ from django.utils import timezone
 from mcp_django.admin import make_all_rows
 from mcp_django.levels import Level
 from mcp_django.models import CallRecord, ExposedTool, PersonalToken, UserRestriction
-from tests.admin.looking import decide
 from tests.browser.looks import SKIN, every_look
+from tests.decisions import decide
 from tests.exposure.stored import ORDER, TONE, make_prompt, say
 from tests.oauth.flow import CALLBACK, CHALLENGE, RESOURCE
 from tests.services import is_there

@@ -7,8 +7,8 @@ from mcp_django.admin import make_all_rows
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, ExposedTool
 from mcp_django.testing import Client
-from tests.admin.looking import decide
 from tests.browser.looks import every_look
+from tests.decisions import decide
 
 MODELS = reverse("admin:mcp_django_exposedmodel_changelist")
 TOOLS = reverse("admin:mcp_django_exposedtool_changelist")

@@ -22,6 +22,7 @@ from mcp_django.exposure.paths import FILTER, GROUP, METRIC, ORDER, RETURN, SEAR
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, ExposedTool
 from tests.databases import failing_for
+from tests.decisions import decide
 from tests.nasty.site import REGISTRY
 from tests.shop.models import Order
 
@@ -29,14 +30,6 @@ pytestmark = pytest.mark.django_db
 
 
 GERMAN = {"model": "shop.order", "filters": {"customer__country": "DE"}}
-
-
-def models_of(client):
-    return [one["model"] for one in client.data("list_models")["models"]]
-
-
-def decide(label, **decided):
-    return ExposedModel.objects.update_or_create(label=label, defaults=decided)[0]
 
 
 def described(client, model="shop.order"):
@@ -54,14 +47,14 @@ def root(make_client):
 
 def test_a_hidden_model_does_not_exist(client):
     Order.objects.create(number="A1")
-    before = models_of(client)
+    before = client.models()
     decide("shop.Order", level=Level.HIDDEN)
 
     missing = client.refusal("find_records", model="shop.orders")
     hidden = client.refusal("find_records", model="shop.order")
 
     assert before == ["shop.customer", "shop.memo", "shop.order"]
-    assert models_of(client) == ["shop.customer", "shop.memo"]
+    assert client.models() == ["shop.customer", "shop.memo"]
     assert hidden.replace("shop.order", "X") == missing.replace("shop.orders", "X")
     assert not any("shop.order" in one["uri"] for one in client.list_resources())
 
@@ -115,25 +108,25 @@ def test_a_model_for_a_group_exists_for_its_members_only(client, staff):
     readers = Group.objects.create(name="readers")
     staff.groups.add(Group.objects.create(name="others"))
     decide("shop.order").groups.add(readers)
-    before = models_of(client)
+    before = client.models()
 
     staff.groups.add(readers)
 
     assert "shop.order" not in before
-    assert "shop.order" in models_of(client)
+    assert "shop.order" in client.models()
 
 
 def test_a_model_that_only_the_admin_has_waits_for_staff(root):
-    before = models_of(root)
+    before = root.models()
 
     decide("auth.user", level=Level.READ)
     decide("mcp_django.personaltoken", level=Level.READ)
 
     assert "auth.user" not in before
-    assert "auth.user" in models_of(root)
+    assert "auth.user" in root.models()
     assert "password" not in first_record(root, "auth.user")
     # Tables of ours cannot be opened.
-    assert "mcp_django.personaltoken" not in models_of(root)
+    assert "mcp_django.personaltoken" not in root.models()
 
 
 USES = {RETURN: "fields", FILTER: "filter_fields", ORDER: "order_fields", GROUP: "group_fields"}

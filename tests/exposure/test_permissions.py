@@ -15,7 +15,8 @@ from mcp_django.exposure.options import looks_at_object
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.registry import Registry, registry
 from mcp_django.principal import READ, Principal, Restriction
-from mcp_django.testing import Client, ProtocolFailure
+from mcp_django.testing import ProtocolFailure
+from tests.clients import CheckedClient
 from tests.databases import failing_for
 from tests.depot.admin import ParcelAdmin
 from tests.depot.models import Driver
@@ -24,10 +25,6 @@ from tests.shop.models import Customer, Order
 from tests.spec import requirement
 
 pytestmark = pytest.mark.django_db
-
-
-def models_of(client):
-    return [one["model"] for one in client.call_tool("list_models").data["models"]]
 
 
 def rights_of(user, *, registry=registry, scopes=frozenset({READ}), **restriction):
@@ -39,20 +36,10 @@ def rights_of(user, *, registry=registry, scopes=frozenset({READ}), **restrictio
     return Rights(request, principal, registry=registry)
 
 
-@pytest.fixture
-def replaced(monkeypatch):
-    """Replace methods of the ModelAdmin of Order for one test."""
-
-    def replace(**methods):
-        kind = type("ReplacedAdmin", (OrderAdmin,), methods)
-        monkeypatch.setitem(admin.site._registry, Order, kind(Order, admin.site))
-
-    return replace
-
-
-def test_fields_that_the_admin_hides_from_this_user_do_not_exist(client, replaced):
+def test_fields_that_the_admin_hides_from_this_user_do_not_exist(client, change_admin):
     Order.objects.create(number="A1", total=7)
-    replaced(
+    change_admin(
+        Order,
         get_fields=lambda self, request, obj=None: ["number"],
         get_list_display=lambda self, request: ["number"],
     )
@@ -78,7 +65,7 @@ def fail(request):
 def test_the_sites_own_gate_comes_first(client, monkeypatch, has_permission):
     monkeypatch.setattr(admin.site, "has_permission", has_permission, raising=False)
 
-    assert models_of(client) == ["shop.memo"]
+    assert client.models() == ["shop.memo"]
 
 
 def test_the_first_site_that_lets_the_user_in_answers_and_a_misspelt_one_opens_no_door(
@@ -98,7 +85,7 @@ def test_the_first_site_that_lets_the_user_in_answers_and_a_misspelt_one_opens_n
     assert not rights_of(user).may_view(Order)
     configure(ADMIN_SITES=["admn"])
     assert "mcp_django.E007" in [one.id for one in run_checks(tags=["mcp_django"])]
-    assert Client(user=user).call_tool("find_records", model="shop.order").is_error
+    assert CheckedClient(user=user).call_tool("find_records", model="shop.order").is_error
 
 
 class OwnRows(mcp.ModelExposure):
@@ -148,11 +135,11 @@ def test_an_entry_of_the_admin_that_is_no_model_does_no_harm(client, monkeypatch
     monkeypatch.setitem(admin.site._registry, NotAModel, Settings())
     registry.forget_resolved()
 
-    assert "shop.order" in models_of(client)
+    assert "shop.order" in client.models()
 
 
 @requirement("tools:access")
-def test_code_of_the_site_is_asked_at_every_call_of_a_known_caller(client, replaced):
+def test_code_of_the_site_is_asked_at_every_call_of_a_known_caller(client, change_admin):
     Order.objects.create(number="A1")
     asked = []
 
@@ -160,7 +147,7 @@ def test_code_of_the_site_is_asked_at_every_call_of_a_known_caller(client, repla
         asked.append(request.user.pk)
         return Order.objects.all()
 
-    replaced(get_queryset=get_queryset)
+    change_admin(Order, get_queryset=get_queryset)
 
     for _ in range(3):
         client.call_tool("find_records", model="shop.order")
@@ -227,7 +214,7 @@ LOOKS = {
 
 @pytest.mark.parametrize("method", ["has_view_permission", "has_view_or_change_permission"])
 @pytest.mark.parametrize("look", LOOKS)
-def test_a_rule_that_looks_at_the_object_is_asked_about_each(client, replaced, method, look):
+def test_a_rule_that_looks_at_the_object_is_asked_about_each(client, change_admin, method, look):
     customer = Customer.objects.create(name="Ann")
     Order.objects.create(pk=1, number="A1", customer=customer)
     Order.objects.create(pk=2, number="A2")
@@ -235,7 +222,7 @@ def test_a_rule_that_looks_at_the_object_is_asked_about_each(client, replaced, m
     def rule(self, request, obj=None):
         return obj is None or LOOKS[look](request, obj)
 
-    replaced(**{method: rule, "__str__": lambda self: "admin"})
+    change_admin(Order, **{method: rule, "__str__": lambda self: "admin"})
 
     overview = client.read_resource("django://site")["models"]
 
@@ -259,11 +246,11 @@ def test_whether_an_object_is_true_is_only_a_look_at_it_where_the_class_says(mod
 
 @pytest.mark.parametrize(("has_list", "right"), [(False, "view_order"), (True, "add_order")])
 def test_a_model_is_there_only_with_its_list_and_the_right_to_view(
-    make_user, replaced, has_list, right
+    make_user, change_admin, has_list, right
 ):
-    replaced(has_view_or_change_permission=lambda self, request, obj=None: has_list)
+    change_admin(Order, has_view_or_change_permission=lambda self, request, obj=None: has_list)
 
-    assert models_of(Client(user=make_user("ada", right, is_staff=True))) == []
+    assert CheckedClient(user=make_user("ada", right, is_staff=True)).models() == []
 
 
 # What code of the site is given, and where it fails
@@ -280,10 +267,10 @@ ASKED_WITH_RECORDS = {
 @pytest.mark.parametrize(("rows", "rights"), [(0, "view add"), (1, "view"), (0, "view")])
 @pytest.mark.parametrize("method", ASKED_WITH_RECORDS)
 def test_a_model_admin_is_asked_about_a_stored_record_or_none_of_who_may_add(
-    make_user, replaced, method, rows, rights
+    make_user, change_admin, method, rows, rights
 ):
     names = [f"{verb}_order" for verb in rights.split()]
-    client = Client(user=make_user("ada", *names, is_staff=True))
+    client = CheckedClient(user=make_user("ada", *names, is_staff=True))
     customer = Customer.objects.create(name="Anne", country="FR")
     stored = [Order.objects.create(number=f"A{n}", customer=customer) for n in range(rows)]
     asked = []
@@ -292,7 +279,7 @@ def test_a_model_admin_is_asked_about_a_stored_record_or_none_of_who_may_add(
         asked.append(obj)
         return ASKED_WITH_RECORDS[method]
 
-    replaced(**{method: answer}, get_list_display=lambda self, request: ["total"])
+    change_admin(Order, **{method: answer}, get_list_display=lambda self, request: ["total"])
 
     found = client.call_tool("find_records", model="shop.order").data
 
@@ -300,7 +287,7 @@ def test_a_model_admin_is_asked_about_a_stored_record_or_none_of_who_may_add(
     assert ("number" in found["columns"]) is bool(asked)
 
 
-def test_a_record_that_the_caller_may_not_see_is_not_given_to_a_model_admin(client, replaced):
+def test_a_record_that_the_caller_may_not_see_is_not_given_to_a_model_admin(client, change_admin):
     customer = Customer.objects.create(name="Anne", country="FR")
     hidden, seen = (Order.objects.create(number=n, customer=customer) for n in ("A1", "A2"))
     asked = set()
@@ -312,7 +299,7 @@ def test_a_record_that_the_caller_may_not_see_is_not_given_to_a_model_admin(clie
     def has_view_permission(self, request, obj=None):
         return obj is None or obj.number != hidden.number
 
-    replaced(get_fieldsets=get_fieldsets, has_view_permission=has_view_permission)
+    change_admin(Order, get_fieldsets=get_fieldsets, has_view_permission=has_view_permission)
     client.call_tool("find_records", model="shop.order")
 
     assert asked == {seen}
@@ -322,7 +309,7 @@ def test_a_record_that_the_caller_may_not_see_is_not_given_to_a_model_admin(clie
     "options", [{}, {"fields": ["number", "placed_at"]}], ids=["all", "named"]
 )
 def test_a_column_that_no_form_shows_this_user_does_not_exist(
-    client, make_user, replaced, options
+    client, make_user, change_admin, options
 ):
     """As Django's documentation has it: one form for superusers, and another for all others."""
 
@@ -335,9 +322,9 @@ def test_a_column_that_no_form_shows_this_user_does_not_exist(
             kwargs["form"] = Plain
         return admin.ModelAdmin.get_form(self, request, obj, change, **kwargs)
 
-    replaced(get_form=get_form, **options)
+    change_admin(Order, get_form=get_form, **options)
     Order.objects.create(number="A1", customer=Customer.objects.create(name="Anne"))
-    boss = Client(user=make_user("boss", is_staff=True, is_superuser=True))
+    boss = CheckedClient(user=make_user("boss", is_staff=True, is_superuser=True))
     orders, asked = {"model": "shop.order"}, {"filters": {"placed_at__isnull": True}}
 
     columns = [one.call_tool("find_records", **orders).data["columns"] for one in (client, boss)]
@@ -362,7 +349,7 @@ def test_a_model_admin_that_fails_takes_its_own_model_away_and_no_other(
     kind = type("BrokenAdmin", (CustomerAdmin,), {method: fail})
     monkeypatch.setitem(admin.site._registry, Customer, kind(Customer, admin.site))
 
-    labels = models_of(client)
+    labels = client.models()
     site = client.read_resource("django://site")
     orders = client.call_tool("find_records", model="shop.order").data
 
@@ -400,7 +387,7 @@ def test_a_connection_lost_on_the_way_is_an_error_and_no_shorter_answer(
     assert boss.request(method, params)
     # One model whose rules ask a table that is not there leaves the others.
     with failing_for("auth_user_groups", OperationalError("no such table: auth_user_groups")):
-        labels = models_of(boss)
+        labels = boss.models()
     assert "depot.parcel" not in labels
     assert {"depot.driver", "depot.van"} <= set(labels)
     assert "What may be seen of depot.Parcel cannot be told." in caplog.text

@@ -166,7 +166,7 @@ def test_what_a_caller_may_not_get_does_not_exist(add_prompt, staff, make_user):
 
     def seen(**options):
         client = CheckedClient(**options)
-        names = {one["name"] for one in client.list_prompts()}
+        names = client.prompts().keys()
         for name in {"remind", "nothing"} - names:
             unknown = (-32602, f"Unknown prompt: {name}")
             assert client.failure("prompts/get", name=name) == unknown

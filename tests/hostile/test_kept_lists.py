@@ -13,8 +13,8 @@ import mcp_django as mcp
 from mcp_django.exposure.permissions import is_plain
 from mcp_django.exposure.registry import registry
 from mcp_django.models import ExposedTool, PersonalToken, ServerSettings, UserRestriction
-from mcp_django.testing import Client
 from mcp_django.transports.http import streamable_http
+from tests.clients import CheckedClient
 from tests.shop.models import Order
 
 pytestmark = pytest.mark.django_db
@@ -24,10 +24,6 @@ where_lists_are_kept = pytest.mark.skipif(
     "ADMIN_SITES" in settings.MCP_DJANGO, reason="the office has a gate of its own"
 )
 LISTS = ["tools/list", "server/discover"]
-
-
-def names(client):
-    return [tool["name"] for tool in client.list_tools()]
 
 
 @pytest.fixture
@@ -53,9 +49,9 @@ def at_once(monkeypatch):
 
 @where_lists_are_kept
 def test_a_kept_list_is_told_to_no_other_user(ada, make_client, at_once):
-    mighty, other = Client(user=ada), make_client()
+    mighty, other = CheckedClient(user=ada), make_client()
 
-    seen = [(names(mighty), names(other)) for _ in range(3)]
+    seen = [([*mighty.tools()], [*other.tools()]) for _ in range(3)]
 
     assert seen == [seen[0]] * 3
     assert ["pay" in of_user for of_user in seen[0]] == [True, False]
@@ -64,14 +60,14 @@ def test_a_kept_list_is_told_to_no_other_user(ada, make_client, at_once):
 
 def test_two_credentials_of_one_user_share_no_list(ada):
     clients = {
-        "all": Client(user=ada),
-        "scopes": Client(user=ada, scopes=["mcp:read"]),
-        "read_only": Client(user=ada, read_only=True),
-        "models": Client(user=ada, models=["shop.customer"]),
+        "all": CheckedClient(user=ada),
+        "scopes": CheckedClient(user=ada, scopes=["mcp:read"]),
+        "read_only": CheckedClient(user=ada, read_only=True),
+        "models": CheckedClient(user=ada, models=["shop.customer"]),
     }
 
     for _ in range(3):
-        assert {name: "pay" in names(client) for name, client in clients.items()} == {
+        assert {name: "pay" in client.tools() for name, client in clients.items()} == {
             name: name == "all" for name in clients
         }
 
@@ -86,8 +82,8 @@ def test_two_credentials_of_one_user_share_no_list(ada):
     ids=["rights", "a site that writes", "the tool"],
 )
 def test_a_tool_that_is_lost_is_lost_to_the_list_and_the_next_call_at_once(ada, configure, lose):
-    client = Client(user=ada)
-    before = [names(client), names(client)]
+    client = CheckedClient(user=ada)
+    before = [[*client.tools()], [*client.tools()]]
     unknown_order = {"name": "pay", "arguments": {"number": "none"}}
     answered = client.post_request("tools/call", unknown_order).messages[0]
 
@@ -95,7 +91,7 @@ def test_a_tool_that_is_lost_is_lost_to_the_list_and_the_next_call_at_once(ada, 
 
     assert all("pay" in tools for tools in before)
     assert "result" in answered
-    assert "pay" not in names(client)
+    assert "pay" not in client.tools()
     refused = client.post_request("tools/call", unknown_order).messages[0]
     assert refused["error"]["code"] == -32602
 
@@ -117,7 +113,7 @@ def make_inactive(user):
     ids=["inactive", "no token", "blocked", "closed"],
 )
 def test_who_may_not_come_in_any_more_gets_nothing_that_is_kept(ada, method, lose, status):
-    client = Client(user=ada)
+    client = CheckedClient(user=ada)
     before = [client.post_request(method).status for _ in range(3)]
 
     lose(ada)
@@ -180,7 +176,7 @@ def test_a_permission_of_the_site_is_asked_for_every_list(client, add_tool, at_o
 
     add_tool(odd, permission=on_odd_calls)
 
-    assert ["odd" in names(client) for _ in range(4)] == [True, False, True, False]
+    assert ["odd" in client.tools() for _ in range(4)] == [True, False, True, False]
     assert True not in at_once
 
 
@@ -195,11 +191,11 @@ class ClosedAfterHours(ModelBackend):
 
 def test_a_backend_of_the_site_is_asked_for_every_list_and_every_model(ada, settings, monkeypatch):
     settings.AUTHENTICATION_BACKENDS = [f"{__name__}.ClosedAfterHours"]
-    client = Client(user=ada)
+    client = CheckedClient(user=ada)
 
     def seen():
         models = client.call_tool("list_models").data["models"]
-        return "pay" in names(client), [one["model"] for one in models]
+        return "pay" in client.tools(), [one["model"] for one in models]
 
     before = [seen(), seen()]
     monkeypatch.setattr(ClosedAfterHours, "is_open", False)

@@ -15,8 +15,7 @@ from rest_framework_api_key.models import APIKey
 from reversion.models import Version
 from social_django.models import Association, Nonce, UserSocialAuth
 
-from mcp_django.levels import Level
-from mcp_django.models import ExposedModel
+from tests.decisions import open_model
 from tests.sites.vault.models import Account, PartnerKey
 
 pytestmark = pytest.mark.django_db
@@ -35,17 +34,11 @@ PARTLY = [
 WHOLLY = [APIKey, Association, AuthToken, Nonce, PartnerKey, SocialToken, TokenProxy]
 
 
-def opened(model, level=Level.WRITE):
-    label = model._meta.label_lower
-    ExposedModel.objects.create(label=label, level=level)
-    return label
-
-
 @pytest.mark.parametrize(
     ("model", "secret", "seen"), PARTLY, ids=[one[0].__name__ for one in PARTLY]
 )
 def test_columns_that_open_something_stay_closed(boss, model, secret, seen):
-    label = opened(model)
+    label = open_model(model)
 
     described = boss.data("describe_model", model=label)
 
@@ -63,7 +56,7 @@ def test_columns_that_open_something_stay_closed(boss, model, secret, seen):
 @pytest.mark.parametrize("model", WHOLLY, ids=lambda one: one.__name__)
 def test_tables_of_nothing_but_tokens_do_not_exist(boss, model):
     assert admin.site.is_registered(model)
-    label = opened(model)
+    label = open_model(model)
 
     answer = boss.call_tool("find_records", model=label)
 
@@ -71,6 +64,6 @@ def test_tables_of_nothing_but_tokens_do_not_exist(boss, model):
 
 
 def test_the_codes_of_a_device_are_not_in_its_rows(boss):
-    described = boss.data("describe_model", model=opened(StaticDevice))
+    described = boss.data("describe_model", model=open_model(StaticDevice))
 
     assert "inlines" not in described["writing"]["create_record"]

@@ -14,6 +14,7 @@ from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
 from mcp_django.testing.client import rows_as_objects
 from tests.clients import CheckedClient
+from tests.decisions import open_model
 from tests.sites.bakery.models import (
     Cake,
     Category,
@@ -388,7 +389,7 @@ def test_a_subtree_is_deleted_and_the_tree_has_no_fault(boss, tree, names):
 
 
 def test_a_user_is_made_without_a_password(connect, people, django_user_model):
-    label = opened(django_user_model)
+    label = open_model(django_user_model)
     client = connect(people["superuser"])
 
     described = client.data("describe_model", model=label)["writing"]
@@ -410,7 +411,7 @@ def test_a_user_whose_form_asks_for_a_password_cannot_be_made(
     monkeypatch.setattr(
         UserAdmin, "add_fieldsets", [(None, {"fields": ["username", "password1", "password2"]})]
     )
-    label = opened(django_user_model)
+    label = open_model(django_user_model)
 
     described = boss.data("describe_model", model=label)["writing"]
     refused = boss.refusal("create_record", model=label, values={"username": "eve"})
@@ -418,9 +419,3 @@ def test_a_user_whose_form_asks_for_a_password_cannot_be_made(
     assert described["create_record"] == {"unavailable": refused}
     assert "requires a field that assistants cannot set." in refused
     assert not django_user_model.objects.filter(username="eve").exists()
-
-
-def opened(model):
-    label = model._meta.label_lower
-    ExposedModel.objects.create(label=label, level=Level.WRITE)
-    return label

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from django.contrib import admin
 from django.test import RequestFactory
 
 from mcp_django.exceptions import NotFound, QueryError
@@ -15,7 +14,6 @@ from tests.changed import admit
 from tests.nasty import models as nasty
 from tests.nasty.site import caller
 from tests.nasty.site import registry as nasty_registry
-from tests.shop.admin import OrderAdmin
 from tests.shop.models import Memo, Order
 
 pytestmark = pytest.mark.django_db
@@ -34,15 +32,6 @@ def rights_of(user, *, scopes=frozenset({READ}), **restriction):
 
 def uri_of(obj):
     return object_uri(obj._meta.label_lower, obj.pk)
-
-
-@pytest.fixture
-def replaced(monkeypatch):
-    def replace(**methods):
-        kind = type("ReplacedAdmin", (OrderAdmin,), methods)
-        monkeypatch.setitem(admin.site._registry, Order, kind(Order, admin.site))
-
-    return replace
 
 
 #: URIs of things that are there, with or without a model.
@@ -70,10 +59,10 @@ def test_what_is_there_is_so_for_whoever_has_the_model_and_the_scope(staff, make
 
 
 @pytest.mark.parametrize("is_deleted", [False, True])
-def test_a_record_that_left_the_rows_of_the_caller_is_gone(staff, replaced, is_deleted):
+def test_a_record_that_left_the_rows_of_the_caller_is_gone(staff, change_admin, is_deleted):
     order = Order.objects.create(number="A1")
     uri = uri_of(order)
-    replaced(get_queryset=lambda self, request: Order.objects.filter(status="new"))
+    change_admin(Order, get_queryset=lambda self, request: Order.objects.filter(status="new"))
     assert admit(rights_of(staff), uri) is VISIBLE
     may_subscribe(rights_of(staff), uri)
 
@@ -106,11 +95,11 @@ NARROWED = {
 
 @pytest.mark.parametrize("methods", NARROWED.values(), ids=NARROWED)
 def test_rows_that_the_site_narrows_are_not_widened_by_what_others_have(
-    staff, make_user, replaced, methods
+    staff, make_user, change_admin, methods
 ):
     orders = [Order.objects.create(number=number) for number in ("A1", "A2")]
     uris = [uri_of(order) for order in orders]
-    replaced(**methods)
+    change_admin(Order, **methods)
     existence = Existence()
     boss = rights_of(make_user("boss", is_superuser=True, is_staff=True))
     admit_all(boss, uris, existence=existence)
@@ -120,14 +109,14 @@ def test_rows_that_the_site_narrows_are_not_widened_by_what_others_have(
     assert list(verdicts.values()) == [VISIBLE, GONE]
 
 
-def test_code_of_the_site_that_fails_tells_nothing_and_stops_nothing(staff, replaced, caplog):
+def test_code_of_the_site_that_fails_tells_nothing_and_stops_nothing(staff, change_admin, caplog):
     def fail(self, request, obj=None):
         if obj is not None:
             raise RuntimeError("secret")
         return True
 
     order, memo = Order.objects.create(number="A"), Memo.objects.create(text="x", code="x")
-    replaced(has_view_permission=fail)
+    change_admin(Order, has_view_permission=fail)
 
     verdicts = admit_all(rights_of(staff), [uri_of(order), uri_of(memo)])
 

@@ -49,7 +49,7 @@ def test_a_button_of_a_record_is_pressed_as_it_wants(boss, van, name, messages, 
 def test_buttons_are_offered_in_their_words_to_those_who_may_press_them(depot, make_user):
     user = make_user("ada", "view_van", "change_van", is_staff=True)
 
-    tools = {tool["name"]: tool for tool in CheckedClient(user=user).list_tools()}
+    tools = CheckedClient(user=user).tools()
 
     vans = {name.removeprefix("depot_van_") for name in tools if name.startswith("depot_van_")}
     assert {"drive", "return_it", "look_at", "hire"} <= vans

@@ -42,10 +42,6 @@ def nothing_kept(monkeypatch):
     monkeypatch.setattr(stored_prompts, "_kept", Cached())
 
 
-def names(client):
-    return [one["name"] for one in client.list_prompts()]
-
-
 def texts(client, prompt, /, **arguments):
     return [one["content"].get("text") for one in client.get_prompt(prompt, **arguments)]
 
@@ -92,7 +88,7 @@ def test_code_wins_over_a_file_and_both_win_over_a_row_and_are_listed_before_it(
 
     assert texts(client, "pear") == ["code"]
     assert texts(client, "shop_greeting", name="Ada") != ["row"]
-    assert names(client) == ["pear", "shop_greeting", "apple"]
+    assert [*client.prompts()] == ["pear", "shop_greeting", "apple"]
     rights = rights_of()
     rights.registry = registry
     assert sorted(one.name for one in all_prompts(rights)) == ["apple", "pear", "shop_greeting"]
@@ -116,17 +112,17 @@ def test_a_version_that_was_rolled_back_says_nothing_for_the_next_one_with_its_k
 def test_every_change_counts_at_once(client):
     template = make_prompt("apple", "one", enabled=False)
     group = Group.objects.create(name="Support")
-    assert "apple" not in names(client)
+    assert "apple" not in client.prompts()
 
     template.enabled = True
     template.save()
-    assert "apple" in names(client)
+    assert "apple" in client.prompts()
     template.groups.add(group)
-    assert "apple" not in names(client)
+    assert "apple" not in client.prompts()
     template.groups.clear()
-    assert "apple" in names(client)
+    assert "apple" in client.prompts()
     template.versions.all().delete()
-    assert "apple" not in names(client)
+    assert "apple" not in client.prompts()
     for number, text in enumerate(("two", "three"), 1):
         say(template, text)
         assert texts(client, "apple") == [text]
@@ -136,7 +132,7 @@ def test_every_change_counts_at_once(client):
     template.save()
     assert client.failure("prompts/get", name="apple") == (-32602, "Unknown prompt: apple")
     template.delete()
-    assert "apple" not in names(client)
+    assert "apple" not in client.prompts()
 
 
 def test_prompts_cost_the_same_queries_however_many_they_are_and_none_while_nothing_changes(
@@ -144,7 +140,7 @@ def test_prompts_cost_the_same_queries_however_many_they_are_and_none_while_noth
 ):
     def queries():
         with CaptureQueriesContext(connection) as captured:
-            names(client)
+            client.list_prompts()
         return len(captured)
 
     group = Group.objects.create(name="Support")
@@ -177,9 +173,9 @@ def test_a_broken_row_is_left_out_and_the_log_says_why(client, caplog, broken):
     PromptVersion.objects.create(template=template, number=1, **{"messages": [], **broken})
 
     with caplog.at_level(logging.ERROR, "mcp_django"):
-        assert names(client) == ["shop_greeting", "apple"]
+        assert [*client.prompts()] == ["shop_greeting", "apple"]
         PromptTemplate.objects.get(name="apple").save()
-        names(client)
+        client.list_prompts()
 
     (record,) = caplog.records  # once, and not at every change
     assert "The stored prompt broken 1 is left out: " in record.getMessage()
@@ -196,12 +192,12 @@ def test_without_tables_there_are_no_rows_and_a_lost_connection_is_no_shorter_li
     with failing(OperationalError("server closed the connection unexpectedly")):
         code, _ = client.failure("prompts/list")
     with failing(DatabaseError("no such table")):
-        without = names(client)
+        without = [*client.prompts()]
 
     assert code == -32603
     assert without == ["shop_greeting"]
     assert "Stored prompts cannot be read" in caplog.text
-    assert names(client) == ["shop_greeting", "apple"]
+    assert [*client.prompts()] == ["shop_greeting", "apple"]
 
 
 # Who gets it
@@ -217,7 +213,7 @@ def test_a_prompt_of_a_group_exists_for_its_members_only(make_user):
 
     def seen(user, **options):
         client = CheckedClient(user=user, **options)
-        found = set(names(client)) - {"shop_greeting"}
+        found = client.prompts().keys() - {"shop_greeting"}
         if "apple" not in found:
             assert client.failure("prompts/get", name="apple") == (-32602, "Unknown prompt: apple")
             with pytest.raises(ProtocolFailure, match="Unknown prompt: apple"):
@@ -285,15 +281,15 @@ def test_what_is_for_deleted_groups_only_is_closed_and_not_everybodys(client, st
     prompt = ExposedPrompt.objects.create(name="shop_greeting")
     for row in (model, tool, prompt):
         row.groups.add(support)
-    of_others = names(client)
+    of_others = [*client.prompts()]
     staff.groups.add(support)
-    of_members = names(client)
+    of_members = [*client.prompts()]
 
     support.delete()
 
     for row in (both, model, tool, prompt):
         row.refresh_from_db()
-    assert of_others == names(client) == ["open"]
+    assert of_others == [*client.prompts()] == ["open"]
     assert of_members == ["shop_greeting", "both", "one", "open"]
     assert not PromptTemplate.objects.get(name="one").enabled
     assert (both.enabled, list(both.groups.all())) == (True, [sales])

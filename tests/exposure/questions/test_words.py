@@ -20,6 +20,7 @@ from tests.depot.models import Parcel
 from tests.exposure.test_permissions import rights_of
 from tests.workshop.exposed import exposed
 from tests.workshop.models import Tag, Thing
+from tests.writes.calls import asked
 
 pytestmark = pytest.mark.filterwarnings("ignore:Overriding get_action")
 
@@ -115,10 +116,6 @@ def _workshop(settings, tmp_path, request):
     marker = request.node.get_closest_marker("exposure")
     with exposed(**({} if marker is None else marker.kwargs)):
         yield
-
-
-def asked(client):
-    return client.questions["confirmation"]["params"]["message"]
 
 
 @pytest.mark.thorough

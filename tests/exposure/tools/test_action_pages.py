@@ -8,6 +8,7 @@ from django.contrib.auth import get_user_model
 from mcp_django.models import Upload
 from tests.depot.models import Van
 from tests.depot.steps import UNTOUCHED, call, go_through, state
+from tests.writes.calls import asked
 
 # Of packages that were written for Django 6.0.
 pytestmark = [pytest.mark.django_db, pytest.mark.filterwarnings("ignore:Overriding get_action")]
@@ -54,8 +55,7 @@ def test_an_action_goes_on_whenever_its_records_are_confirmed_and_may_say_an_err
 def test_a_person_is_asked_about_the_first_page_only(depot, asker, parcel):
     shown = call(asker, "go_on", parcel, answer={"kind": "question"})
 
-    asked = asker.questions["confirmation"]["params"]["message"]
-    assert asked == f"Go on? 1 record: {parcel.number}.\n\nWhich kind?\n\nKind: question"
+    assert asked(asker) == f"Go on? 1 record: {parcel.number}.\n\nWhich kind?\n\nKind: question"
     assert shown.data["outcome"] == "goes on"
 
 

@@ -24,7 +24,6 @@ from mcp_django.exposure.tools.actions import (
 from mcp_django.levels import Level
 from mcp_django.protocol.render import tool_definition
 from mcp_django.protocol.revisions import Revision
-from mcp_django.testing import Client
 from tests.clients import CheckedClient
 from tests.depot.admin import DriverAdmin, ParcelAdmin, VanAdmin
 from tests.depot.admin import site as depot_site
@@ -33,10 +32,6 @@ from tests.shop.models import Customer
 
 # Of packages that were written for Django 6.0.
 pytestmark = [pytest.mark.django_db, pytest.mark.filterwarnings("ignore:Overriding get_action")]
-
-
-def names(client):
-    return {tool["name"] for tool in client.list_tools()}
 
 
 CHANGES, READS, FREE = "mark_shipped", "labels", "list_numbers"
@@ -66,7 +61,7 @@ def test_a_user_and_a_credential_find_the_actions_that_the_admin_offers_them(
 ):
     user = make_user("ada", *codenames.split(), **attributes)
 
-    found = names(CheckedClient(user=user, **options))
+    found = CheckedClient(user=user, **options).tools()
 
     actions = {f"depot_parcel_{name}": name for name in (CHANGES, READS, FREE, "lose")}
     assert {actions[name] for name in found if name in actions} == expected
@@ -85,7 +80,7 @@ def elsewhere_only(self, request, obj=None):
 def test_an_admin_that_shows_no_changelist_has_none(boss, monkeypatch, rule):
     monkeypatch.setattr(DriverAdmin, "has_view_or_change_permission", rule)
 
-    assert "depot_driver_rename" not in names(boss)
+    assert "depot_driver_rename" not in boss.tools()
 
 
 def test_a_site_without_urls_or_that_lets_the_user_in_no_more_has_none(
@@ -97,10 +92,10 @@ def test_a_site_without_urls_or_that_lets_the_user_in_no_more_has_none(
     with monkeypatch.context() as patched:
         answers = iter([True, False])
         patched.setattr(depot_site, "has_permission", lambda request: next(answers, False))
-        let_in_no_more = names(boss)
+        let_in_no_more = boss.tools().keys()
     settings.ROOT_URLCONF = Urls
 
-    assert not any(name.startswith("depot") for name in let_in_no_more | names(boss))
+    assert not any(name.startswith("depot") for name in let_in_no_more | boss.tools().keys())
 
 
 def test_a_model_that_is_only_read_has_none(boss, monkeypatch):
@@ -110,8 +105,8 @@ def test_a_model_that_is_only_read_has_none(boss, monkeypatch):
         lambda rights, model: levels.get(model, Level.ACT),
     )
 
-    assert not any(name.startswith("depot_parcel") for name in names(boss))
-    assert "depot_van_drive" in names(boss)
+    assert not any(name.startswith("depot_parcel") for name in boss.tools())
+    assert "depot_van_drive" in boss.tools()
 
 
 def fail(*arguments, **options):
@@ -123,10 +118,10 @@ def test_an_admin_that_fails_loses_its_own_actions_only(boss, monkeypatch, caplo
     monkeypatch.setattr(ParcelAdmin, method, fail)
     registry.forget_resolved()
 
-    found = names(boss)
+    found = boss.tools()
 
     registry.forget_resolved()
-    assert {"depot_van_drive", "ship_now"} & found == {"depot_van_drive"}
+    assert {"depot_van_drive", "ship_now"} & found.keys() == {"depot_van_drive"}
     assert "depot_parcel_mark_shipped" not in found
     assert "The actions of depot.ParcelAdmin cannot be told." in caplog.text
 
@@ -134,7 +129,7 @@ def test_an_admin_that_fails_loses_its_own_actions_only(boss, monkeypatch, caplo
 def test_a_declared_form_that_fails_is_left_out(boss, monkeypatch, caplog):
     monkeypatch.setattr("tests.depot.actions.ship_declared.mcp_form", fail)
 
-    assert "depot_parcel_ship_declared" in names(boss)
+    assert "depot_parcel_ship_declared" in boss.tools()
     assert "cannot be described" in caplog.text
 
 
@@ -147,10 +142,10 @@ def test_a_model_that_decides_itself_has_the_actions_of_its_admin_if_it_has_one(
         actions=["rename"],
         has_view_permission=lambda self, request, obj=None: True,
     )
-    outside = Client(user=make_user("customer", "change_driver"))
+    outside = CheckedClient(user=make_user("customer", "change_driver"))
 
-    assert "depot_driver_rename" in names(boss)
-    assert "depot_driver_rename" not in names(outside)
+    assert "depot_driver_rename" in boss.tools()
+    assert "depot_driver_rename" not in outside.tools()
 
 
 def test_an_action_that_only_the_request_brings_is_found_by_its_name(boss, monkeypatch):
@@ -218,11 +213,11 @@ def test_a_list_is_kept_where_no_code_of_the_site_has_a_say(
 
 
 def test_what_code_of_the_site_decides_is_asked_for_every_list(boss, monkeypatch):
-    before = names(boss), names(boss)
+    before = boss.tools(), boss.tools()
     monkeypatch.setattr(ParcelAdmin, "has_lose_permission", lambda self, request: False)
 
     assert all("depot_parcel_lose" in found for found in before)
-    assert "depot_parcel_lose" not in names(boss)
+    assert "depot_parcel_lose" not in boss.tools()
 
 
 # Its definition has at most 720 bytes, whatever the site wrote about it

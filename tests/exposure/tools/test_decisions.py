@@ -13,13 +13,11 @@ from mcp_django.models import ExposedModel, ExposedTool
 from mcp_django.testing import CANCEL, DECLINE, Client
 from tests.asking import TALKATIVE, Talk
 from tests.clients import CheckedClient, call_with_token
+from tests.decisions import decide_on_tool
 from tests.shop.models import Customer
+from tests.writes.calls import asked
 
 pytestmark = pytest.mark.django_db
-
-
-def decide(name, **decided):
-    return ExposedTool.objects.update_or_create(name=name, defaults=decided)[0]
 
 
 def definition(client, name):
@@ -30,7 +28,7 @@ def test_a_tool_for_a_group_exists_for_its_members_only_if_it_would_without(
     client, staff, make_user
 ):
     group, outsider = Group.objects.create(name="talkers"), make_user("outsider")
-    decide("echo", enabled=True).groups.add(group)
+    decide_on_tool("echo", enabled=True).groups.add(group)
     before = definition(client, "echo")
 
     for user in (staff, outsider):
@@ -227,7 +225,7 @@ def test_a_function_that_destroys_is_called_when_the_person_agrees(staff, ran, a
 
     done = client.call_tool("wipe", text="all")
 
-    assert "all" in client.questions["confirmation"]["params"]["message"]
+    assert "all" in asked(client)
     assert said in done.text
     assert ran == (["all"] if answer is YES else [])
 

@@ -53,7 +53,7 @@ def test_every_tool_is_read_only_and_described_and_all_are_found_by_who_may_do_e
 
 def test_the_sizes_of_pages_that_a_client_reads_are_those_of_the_settings(client, settings):
     def described():
-        tools = {tool["name"]: tool for tool in client.list_tools()}
+        tools = client.tools()
         return tools["find_records"]["inputSchema"]["properties"]["limit"]["description"]
 
     before = described()
