@@ -305,11 +305,9 @@ def change_admin(monkeypatch):
     # Not every site of the tests has the admin.
     from django.contrib.admin import site
 
-    before = dict(site._registry)
-
-    def change(model, **methods):
-        kind = type("ChangedAdmin", (type(before[model]),), methods)
-        monkeypatch.setitem(site._registry, model, kind(model, site))
+    def change(model, *, of=site, **methods):
+        kind = type("ChangedAdmin", (type(of._registry[model]),), methods)
+        monkeypatch.setitem(of._registry, model, kind(model, of))
 
     return change
 

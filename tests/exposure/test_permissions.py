@@ -20,7 +20,7 @@ from tests.clients import CheckedClient
 from tests.databases import failing_for
 from tests.depot.admin import ParcelAdmin
 from tests.depot.models import Driver
-from tests.shop.admin import CustomerAdmin, OrderAdmin
+from tests.shop.admin import OrderAdmin
 from tests.shop.models import Customer, Order
 from tests.spec import requirement
 
@@ -309,7 +309,7 @@ def test_a_record_that_the_caller_may_not_see_is_not_given_to_a_model_admin(clie
     "options", [{}, {"fields": ["number", "placed_at"]}], ids=["all", "named"]
 )
 def test_a_column_that_no_form_shows_this_user_does_not_exist(
-    client, make_user, change_admin, options
+    client, superuser, change_admin, options
 ):
     """As Django's documentation has it: one form for superusers, and another for all others."""
 
@@ -324,7 +324,7 @@ def test_a_column_that_no_form_shows_this_user_does_not_exist(
 
     change_admin(Order, get_form=get_form, **options)
     Order.objects.create(number="A1", customer=Customer.objects.create(name="Anne"))
-    boss = CheckedClient(user=make_user("boss", is_staff=True, is_superuser=True))
+    boss = CheckedClient(user=superuser)
     orders, asked = {"model": "shop.order"}, {"filters": {"placed_at__isnull": True}}
 
     columns = [one.call_tool("find_records", **orders).data["columns"] for one in (client, boss)]
@@ -342,12 +342,11 @@ def fail(self, request, obj=None, **options):
     "method", ["get_form", *ASKED_WITH_RECORDS, "get_list_display", "get_queryset"]
 )
 def test_a_model_admin_that_fails_takes_its_own_model_away_and_no_other(
-    client, monkeypatch, caplog, method
+    client, change_admin, caplog, method
 ):
     customer = Customer.objects.create(name="Anne", country="FR")
     Order.objects.create(number="A1", customer=customer)
-    kind = type("BrokenAdmin", (CustomerAdmin,), {method: fail})
-    monkeypatch.setitem(admin.site._registry, Customer, kind(Customer, admin.site))
+    change_admin(Customer, **{method: fail})
 
     labels = client.models()
     site = client.read_resource("django://site")

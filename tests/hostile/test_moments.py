@@ -6,7 +6,6 @@ import asyncio
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.contrib import admin
 
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
@@ -19,7 +18,6 @@ from mcp_django.transports.streams import notifier
 from mcp_django.transports.streams.hub import get_hub
 from tests.changed import list_changed
 from tests.clients import CheckedClient
-from tests.shop.admin import OrderAdmin
 from tests.shop.models import Order
 from tests.transports.event_stream import EventStream
 from tests.transports.session_client import SessionClient
@@ -167,7 +165,7 @@ async def settled():
 
 
 async def test_news_take_one_thread_however_slow_a_rule_and_however_much_changes(
-    client, uri, monkeypatch, gate
+    client, uri, change_admin, gate
 ):
     def get_queryset(self, request):
         if is_slow:
@@ -175,8 +173,7 @@ async def test_news_take_one_thread_however_slow_a_rule_and_however_much_changes
         return Order.objects.all()
 
     is_slow = []
-    slow = type("SlowAdmin", (OrderAdmin,), {"get_queryset": get_queryset})
-    monkeypatch.setitem(admin.site._registry, Order, slow(Order, admin.site))
+    change_admin(Order, get_queryset=get_queryset)
 
     others = await sync_to_async(lambda: [Order.objects.create(number=str(n)) for n in (2, 3)])()
     uris = [uri, *(URI.format(one.pk) for one in others)]

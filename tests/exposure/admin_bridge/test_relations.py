@@ -24,7 +24,7 @@ from mcp_django.exposure.admin_bridge.relations import (
     find_related,
 )
 from mcp_django.exposure.forms.schemas import MOST_RECORDS, InvalidValue, errors_of
-from tests.library.admin import AuthorAdmin, GenreAdmin, site
+from tests.library.admin import AuthorAdmin, site
 from tests.library.models import Author, Book, Genre
 from tests.library.rights import library, rights_of
 
@@ -56,15 +56,6 @@ def ann():
 @pytest.fixture
 def bert():
     return Author.objects.create(name="Bert", country="DE")
-
-
-@pytest.fixture
-def change_admin(monkeypatch):
-    def change(model=Author, base=AuthorAdmin, **methods):
-        kind = type("ChangedAdmin", (base,), methods)
-        monkeypatch.setitem(site._registry, model, kind(model, site))
-
-    return change
 
 
 def result(rights, value, field=AUTHOR):
@@ -125,7 +116,7 @@ def test_what_a_record_is_called_comes_before_a_word_in_other_names(
 ):
     """A label or a unique column, as in filters, also where the admin has no search."""
     Author.objects.bulk_create(Author(name=f"Ann {n}") for n in range(9))
-    change_admin(**options)
+    change_admin(Author, of=site, **options)
     rights = rights_of(librarian)
 
     assert result(rights, "Ann") == result(rights, " ann ") == str(ann.pk)
@@ -135,7 +126,7 @@ def test_what_a_record_is_called_comes_before_a_word_in_other_names(
 
 def test_a_hidden_record_is_answered_as_a_missing_one(ann, bert, librarian, change_admin):
     Author.objects.create(name="Annette", country="DE")
-    change_admin(get_queryset=only_french)
+    change_admin(Author, of=site, get_queryset=only_french)
     rights = rights_of(librarian)
 
     for value in (bert.pk, 10_000, "Bert", "Nobody", str(bert.pk), "10000"):
@@ -150,7 +141,9 @@ def test_records_that_are_judged_one_by_one_are_found_while_all_can_be_judged(
 ):
     Author.objects.bulk_create(Author(name=f"Annex {n}") for n in range(others))
     change_admin(
-        has_view_permission=lambda self, request, obj=None: obj is None or obj.pk == ann.pk
+        Author,
+        of=site,
+        has_view_permission=lambda self, request, obj=None: obj is None or obj.pk == ann.pk,
     )
     rights = rights_of(librarian)
 
@@ -213,7 +206,7 @@ def test_only_what_the_admin_and_the_caller_search_by_is_searched(
     if attributes is None:
         monkeypatch.delitem(site._registry, Author)
     else:
-        change_admin(**attributes)
+        change_admin(Author, of=site, **attributes)
     # The exposure decides who may view, so that the model is not hidden. Nothing has a name.
     decides = {"has_view_permission": lambda self, request, obj=None: True, "label_fields": []}
     rights = rights_of(librarian, registry=library(Author=decides))
@@ -226,10 +219,12 @@ def test_the_admins_own_search_is_asked_and_the_registered_admin_not_touched(
     ann, bert, librarian, change_admin
 ):
     change_admin(
+        Author,
+        of=site,
         get_search_results=lambda self, request, queryset, term: (
             queryset.filter(country__iexact=term),
             True,
-        )
+        ),
     )
     before = dict(vars(site._registry[Author]))
 
@@ -240,7 +235,7 @@ def test_the_admins_own_search_is_asked_and_the_registered_admin_not_touched(
 def test_a_search_over_many_rows_names_a_record_once(ann, librarian, change_admin):
     for n in range(3):
         Book.objects.create(title=f"Seas {n}", author=ann)
-    change_admin(search_fields=["books__title"])
+    change_admin(Author, of=site, search_fields=["books__title"])
     registry = library(Author={"search_fields": ["books__title"]})
     librarian.user_permissions.clear()
     librarian.is_superuser = True
@@ -255,7 +250,7 @@ def test_a_key_that_records_do_not_show_is_not_a_way_to_ask_for_it(librarian, ch
 
     assert result(rights, "crimson", GENRE) == "No genre matches 'crimson'."
     assert result(rights, genre.pk, GENRE) == "crimson"
-    change_admin(Genre, GenreAdmin, search_fields=[])
+    change_admin(Genre, of=site, search_fields=[])
     assert result(rights_of(librarian), "rims", GENRE) == "No genre matches 'rims'."
 
 
@@ -333,7 +328,7 @@ def test_related_records_are_listed_as_the_caller_sees_them(
     ann, librarian, change_admin, methods, titles
 ):
     bert = Author.objects.create(name="Bert", country="DE", salary=1)
-    change_admin(**methods)
+    change_admin(Author, of=site, **methods)
 
     schema = author_of(rights_of(librarian))
 
