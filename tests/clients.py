@@ -49,6 +49,11 @@ class CheckedClient(Client):
         assert not answer.is_error, answer.text
         return answer.data
 
+    def history(self, of: Any, **arguments: Any) -> Any:
+        """The entries about a record, or about all records of a model."""
+        record = {"model": of} if isinstance(of, type) else {"model": type(of), "pk": of.pk}
+        return self.data("get_history", **record, **arguments)["history"]
+
     def refusal(self, tool: str, /, **arguments: Any) -> str:
         """The text of a call that the tool must refuse."""
         answer = self.call_tool(tool, **arguments)

@@ -38,18 +38,27 @@ def allow(user, *names):
     return type(user).objects.get(pk=user.pk)
 
 
+def page_of(row, page="change"):
+    """The address of a page about a row of ours."""
+    return reverse(f"admin:mcp_django_{row._meta.model_name}_{page}", args=[row.pk])
+
+
+def words_in(markup):
+    """What a person reads, without the tags."""
+    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", markup)).split())
+
+
 def text_of(response):
-    """What a person reads on a page, without its tags."""
+    """What a person reads on a page. On those about assistants the head does not count."""
     content = response.content.decode()
-    body = content[content.index("mcp-look") :]
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", body)).split())
+    return words_in(content[max(content.find("mcp-look"), 0) :])
 
 
 def row_of(response, name):
     """The text of the row of a table that begins with a name."""
     rows = re.findall(r"<tr>.*?</tr>", response.content.decode(), re.DOTALL)
     [found] = [row for row in rows if re.search(rf"<code>{re.escape(name)}</code>", row)]
-    return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", found)).split())
+    return words_in(found)
 
 
 def post_text(user, tool, text):

@@ -7,11 +7,11 @@ from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Group, Permission
 from django.http import HttpRequest, HttpResponse
-from django.urls import reverse
 
 import mcp_django as mcp
 from mcp_django.exposure.registry import registry
 from mcp_django.models import PromptTemplate, PromptVersion
+from tests.admin.looking import page_of
 from tests.clients import browser_of
 from tests.exposure.stored import ORDER, TONE, make_prompt
 from tests.shop.admin import OrderAdmin
@@ -22,10 +22,6 @@ pytestmark = pytest.mark.django_db
 #: Sites with users of their own run these, too.
 VIEW_USER = f"view_{get_user_model()._meta.model_name}"
 RIGHTS = ("view_prompttemplate", "preview_as_user", VIEW_USER, "view_order", "view_customer")
-
-
-def url(template):
-    return reverse("admin:mcp_django_prompttemplate_preview", args=[template.pk])
 
 
 @pytest.fixture
@@ -52,7 +48,7 @@ def look(user, template, person=None, **arguments):
     sent = {f"argument_{name}": value for name, value in arguments.items()}
     if person is not None:
         sent["preview_person"] = person
-    return browser_of(user).post(url(template), sent)
+    return browser_of(user).post(page_of(template, "preview"), sent)
 
 
 def texts(response):
@@ -73,7 +69,7 @@ def test_the_page_asks_for_what_a_client_would_ask_for(looker, about):
         "typed", "x", arguments=[ORDER, TONE, {**day, "required": True}, {"name": "many"}]
     )
 
-    page = browser_of(looker).get(url(template)).content.decode()
+    page = browser_of(looker).get(page_of(template, "preview")).content.decode()
 
     assert f'<option value="{order.pk}">A1</option>' in page
     assert '<option value="firm">firm</option>' in page
@@ -128,7 +124,10 @@ def test_what_says_nothing_or_is_broken_or_off_says_so(looker):
     broken = PromptTemplate.objects.create(name="broken")
     PromptVersion.objects.create(template=broken, number=1, messages=[])
 
-    assert "This prompt says nothing yet." in browser_of(looker).get(url(empty)).content.decode()
+    assert (
+        "This prompt says nothing yet."
+        in browser_of(looker).get(page_of(empty, "preview")).content.decode()
+    )
     page = look(looker, empty).content.decode()
     assert "The prompt is off: nobody gets it yet." in page
     assert "With these arguments the prompt says nothing." in page

@@ -13,6 +13,7 @@ from django.urls import reverse
 
 from mcp_django.exposure.prompts.documents import document_of, encode
 from mcp_django.models import ExposedModel, PromptTemplate, PromptVersion
+from tests.admin.looking import page_of
 from tests.clients import browser_of
 from tests.exposure.stored import ORDER, TONE, make_prompt, say
 
@@ -21,10 +22,6 @@ pytestmark = pytest.mark.django_db
 LIST = reverse("admin:mcp_django_prompttemplate_changelist")
 ADD = reverse("admin:mcp_django_prompttemplate_add")
 UPLOAD = reverse("admin:mcp_django_prompttemplate_upload")
-
-
-def url(template, page="change"):
-    return reverse(f"admin:mcp_django_prompttemplate_{page}", args=[template.pk])
 
 
 @pytest.fixture
@@ -139,9 +136,9 @@ def test_a_page_that_is_sent_back_as_it_is_makes_no_version(browser):
         arguments=[ORDER, TONE, {"name": "day", "type": "date", "description": "When."}],
         title="Late",
     )
-    page = browser.get(url(template))
+    page = browser.get(page_of(template))
 
-    response = browser.post(url(template), successful(page))
+    response = browser.post(page_of(template), successful(page))
 
     assert response.status_code == 302, errors(response)
     assert template.versions.count() == 1
@@ -193,9 +190,9 @@ def test_what_cannot_be_used_is_not_saved_and_the_page_says_where(browser, sent,
 def test_a_model_that_is_exposed_no_more_stays_until_somebody_chooses_another(browser):
     template = make_prompt("late", "Hi", arguments=[ORDER])
     ExposedModel.objects.create(label="shop.order", level=0)
-    page = browser.get(url(template))
+    page = browser.get(page_of(template))
 
-    response = browser.post(url(template), {**successful(page), "messages-0-text": "Ho"})
+    response = browser.post(page_of(template), {**successful(page), "messages-0-text": "Ho"})
 
     assert "shop.order (not exposed)" in page.content.decode()
     assert response.status_code == 302, errors(response)
@@ -204,12 +201,12 @@ def test_a_model_that_is_exposed_no_more_stays_until_somebody_chooses_another(br
 
 def test_of_two_who_write_at_once_both_are_versions_and_the_second_is_told(browser):
     template = make_prompt("late", "one", "two", arguments=[TONE, {"name": "a"}])
-    sent = successful(browser.get(url(template)))
+    sent = successful(browser.get(page_of(template)))
     say(template, "between")
     # Rows are ordered and removed.
     sent |= {"messages-0-text": "mine", "messages-0-ORDER": "9", "arguments-0-DELETE": "on"}
 
-    response = browser.post(url(template), sent, follow=True)
+    response = browser.post(page_of(template), sent, follow=True)
 
     assert response.redirect_chain, errors(response)
     texts = [[one["text"] for one in version.messages] for version in template.versions.all()]
@@ -225,12 +222,12 @@ def test_the_page_says_which_names_messages_can_print_and_of_what_type_arguments
     reader = browser_of(make_user("reader", "view_prompttemplate", is_staff=True))
     template = make_prompt("late", "Hi", arguments=[ORDER, TONE])
 
-    page = browser.get(url(template)).content.decode()
+    page = browser.get(page_of(template)).content.decode()
 
     for name in ("order", "order.number", "order.get_status_display", "tone"):
         assert f"<code>{{{{ {name} }}}}</code>" in page
     assert "margin" not in page
-    assert "argument tone: choice, optional" in reader.get(url(template)).content.decode()
+    assert "argument tone: choice, optional" in reader.get(page_of(template)).content.decode()
 
 
 # The list
@@ -266,7 +263,7 @@ def test_the_list_says_who_gets_what_and_what_nobody_gets(browser, add_prompt, w
     assert admin.audience(by_name["fine"]) == "everybody"
     assert admin.newest(by_name["empty"]) == "none"
     assert admin.newest(by_name["broken"]).endswith("by writer")
-    assert "Hidden: there is a prompt" in browser.get(url(by_name["hidden"])).content.decode()
+    assert "Hidden: there is a prompt" in browser.get(page_of(by_name["hidden"])).content.decode()
 
 
 def test_prompts_are_switched_on_and_off_in_the_list(browser):
@@ -291,8 +288,8 @@ def test_versions_show_what_changed_and_any_of_them_comes_back(browser, writer):
     template = make_prompt("late", "one <b>", arguments=[TONE])
     say(template, "two", {"role": "assistant", "resource": "django://site"}, arguments=[TONE, day])
 
-    page = browser.get(url(template, "versions")).content.decode()
-    response = browser.post(url(template, "versions"), {"restore": "1"}, follow=True)
+    page = browser.get(page_of(template, "versions")).content.decode()
+    response = browser.post(page_of(template, "versions"), {"restore": "1"}, follow=True)
 
     lines = ["  choice: warm", "+argument day: date, optional", "+  title: Day"]
     lines += ["+  description: When.", "-  one &lt;b&gt;", "+  two", "+assistant:"]
@@ -314,7 +311,7 @@ def test_what_is_there_already_or_is_no_version_of_a_prompt_changes_nothing(brow
     say(template, "two")
     say(template, "three")
 
-    response = browser.post(url(template, "versions"), {"restore": number}, follow=True)
+    response = browser.post(page_of(template, "versions"), {"restore": number}, follow=True)
 
     is_version = number in ("1", "3")
     assert response.status_code == (200 if is_version else 404)
@@ -326,12 +323,14 @@ def test_what_is_there_already_or_is_no_version_of_a_prompt_changes_nothing(brow
 
 def test_many_versions_have_pages_and_none_has_a_sentence(browser):
     template = PromptTemplate.objects.create(name="late")
-    assert "There is no version yet." in browser.get(url(template, "versions")).content.decode()
+    assert (
+        "There is no version yet." in browser.get(page_of(template, "versions")).content.decode()
+    )
     for number in range(25):
         say(template, str(number))
 
-    first = browser.get(url(template, "versions")).content.decode()
-    second = browser.get(url(template, "versions") + "?page=2").content.decode()
+    first = browser.get(page_of(template, "versions")).content.decode()
+    second = browser.get(page_of(template, "versions") + "?page=2").content.decode()
 
     assert "Earlier versions" in first
     assert "Version 25 " in first
@@ -361,7 +360,7 @@ def post_file(browser, content, **fields):
 def test_a_download_can_be_uploaded_elsewhere(browser):
     template = make_prompt("late", "Hi {{ order }}", arguments=[ORDER])
     other = make_prompt("other", "Ho")
-    response = browser.get(url(template, "download"))
+    response = browser.get(page_of(template, "download"))
     both = browser.post(
         LIST, {"action": "download_selected", "_selected_action": [template.pk, other.pk]}
     )

@@ -17,6 +17,7 @@ from mcp_django.admin import tokens as token_forms
 from mcp_django.auth.authenticate import authenticate
 from mcp_django.models import PersonalToken
 from mcp_django.principal import SCOPES
+from tests.admin.looking import page_of
 from tests.clients import browser_of
 
 pytestmark = pytest.mark.django_db
@@ -24,10 +25,6 @@ pytestmark = pytest.mark.django_db
 LIST = reverse("admin:mcp_django_personaltoken_changelist")
 ADD = reverse("admin:mcp_django_personaltoken_add")
 VERBS = [f"{verb}_personaltoken" for verb in ("view", "add", "change", "delete")]
-
-
-def page_of(token, name="change"):
-    return reverse(f"admin:mcp_django_personaltoken_{name}", args=[token.pk])
 
 
 @pytest.fixture

@@ -7,16 +7,13 @@ from django.urls import reverse
 
 from mcp_django.models import PromptTemplate
 from mcp_django.testing import Client
+from tests.admin.looking import page_of
 from tests.browser.looks import every_look
 from tests.exposure.stored import ORDER, TONE, make_prompt, say
 from tests.shop.models import Order
 
 LIST = reverse("admin:mcp_django_prompttemplate_changelist")
 ADD = reverse("admin:mcp_django_prompttemplate_add")
-
-
-def url(template, page="change"):
-    return reverse(f"admin:mcp_django_prompttemplate_{page}", args=[template.pk])
 
 
 @pytest.fixture
@@ -32,7 +29,7 @@ def prompt():
 @every_look
 def test_a_preview_and_a_mistake_are_for_everybody_too(browse, superuser, prompt):
     page = browse(superuser)
-    page.goto(url(prompt, "preview"))
+    page.goto(page_of(prompt, "preview"))
     page.get_by_label("order *").fill("A1")
     page.get_by_role("button", name="Show the prompt").click()
     page.expect(page.get_by_role("heading", name="What boss gets")).to_be_visible()
@@ -89,7 +86,7 @@ def test_rows_that_are_there_come_without_an_empty_one_and_can_be_removed(
     browse, superuser, prompt
 ):
     page = browse(superuser)
-    page.goto(url(prompt))
+    page.goto(page_of(prompt))
     page.expect(page.get_by_role("group", name="Argument 3")).to_have_count(0)
     page.get_by_role("button", name="Add another message").click()
     page.get_by_role("group", name="Message 2").get_by_label("Text").fill("And then?")
@@ -106,7 +103,7 @@ def test_rows_that_are_there_come_without_an_empty_one_and_can_be_removed(
 
 def test_without_scripts_there_is_a_row_more_each_time(browse, superuser, prompt):
     page = browse(superuser, java_script_enabled=False)
-    page.goto(url(prompt))
+    page.goto(page_of(prompt))
     row = page.get_by_role("group", name="Argument 3")
     row.get_by_label("Name", exact=True).fill("note")
     page.get_by_role("button", name="Save and continue editing").click()

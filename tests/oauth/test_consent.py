@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
-from html import unescape
 
 import pytest
 from django.utils import timezone
 
 from mcp_django.auth.authenticate import cache
+from tests.admin.looking import words_in
 from tests.oauth.flow import fields_of, query_of
 from tests.services import is_there
 from tests.workshop.exposed import exposed
@@ -36,8 +36,7 @@ def clerk(configure, make_user, browser):
 def offered(page):
     """Return what the page says behind each of the boxes, by scope."""
     parts = re.split(r'<input type="checkbox" name="granted" value="([^"]+)"[^>]*>', page)
-    texts = (re.sub(r"<[^>]+>", " ", part.partition("</fieldset>")[0]) for part in parts[2::2])
-    words = (" ".join(unescape(text).split()) for text in texts)
+    words = (words_in(part.partition("</fieldset>")[0]) for part in parts[2::2])
     return dict(zip(parts[1::2], words, strict=True))
 
 

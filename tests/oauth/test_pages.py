@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64decode
-from html import unescape
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
@@ -14,6 +13,7 @@ from django.utils import timezone
 
 from mcp_django.auth.authenticate import cache
 from mcp_django.models import PersonalToken
+from tests.admin.looking import text_of
 from tests.clients import browser_of
 from tests.oauth.flow import fields_of
 from tests.services import is_there
@@ -31,10 +31,6 @@ ADDRESS = "https://shop.example.com/mcp"
 def as_eve(make_user):
     """She may do nothing at all, and is no member of the staff."""
     return browser_of(make_user("eve"))
-
-
-def text_of(response):
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", response.content.decode())).split())
 
 
 @pytest.mark.parametrize("page", [CONNECT, APPS, TOKENS])

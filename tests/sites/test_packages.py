@@ -140,12 +140,6 @@ def test_an_action_reaches_no_object_that_guardian_hides(make_user):
 # The history that they keep
 
 
-def history_of(client, model, pk):
-    answer = client.call_tool("get_history", model=f"parcels.{model}", pk=pk)
-    assert not answer.is_error, answer.text
-    return json.loads(answer.text)["history"]
-
-
 def kept_by(package, entries):
     found = [one for one in entries if one.get("source") == package]
     return [(one["user"], one["action"], one["change"]) for one in found]
@@ -156,7 +150,7 @@ def test_rows_of_simple_history_are_in_the_history(client):
     client.data("update_record", model=Tracked, pk=pk, values={"size": 5})
     Tracked.objects.get(pk=pk).save()  # by nobody, and nothing is another
 
-    found = kept_by("django-simple-history", history_of(client, "tracked", pk))
+    found = kept_by("django-simple-history", client.history(Tracked, pk=pk))
 
     assert found == [("boss", "changed", "Changed size."), ("boss", "added", "")]
 
@@ -169,7 +163,7 @@ def test_simple_history_names_no_field_that_the_caller_does_not_read(client):
     one.save()
     ExposedModel.objects.create(label="parcels.tracked", fields=["id", "name"], level=Level.READ)
 
-    found = kept_by("django-simple-history", history_of(client, "tracked", one.pk))
+    found = kept_by("django-simple-history", client.history(Tracked, pk=one.pk))
 
     assert found == [(None, "changed", "Changed name."), (None, "added", "")]
 
@@ -180,7 +174,7 @@ def test_packages_cost_the_same_whatever_they_keep(client, django_assert_max_num
         client.data("update_record", model=Tracked, pk=pk, values={"size": size})
 
     with django_assert_max_num_queries(6):
-        assert len(history_of(client, "tracked", pk)) == 20
+        assert len(client.history(Tracked, pk=pk)) == 20
 
 
 @pytest.mark.parametrize("is_narrow", [False, True])
@@ -191,7 +185,7 @@ def test_versions_of_reversion_have_comments_for_those_who_read_the_whole_page(c
         fields = ["id", "name"]
         ExposedModel.objects.create(label="parcels.versioned", fields=fields, level=Level.READ)
 
-    entries = history_of(client, "versioned", pk)
+    entries = client.history(Versioned, pk=pk)
 
     versions = kept_by("django-reversion", entries)
     assert [(user, action) for user, action, _ in versions] == [("boss", "saved")] * 2

@@ -23,13 +23,8 @@ pytestmark = [
 ]
 
 
-def history(client, thing=None, **arguments):
-    pk = {} if thing is None else {"pk": thing.pk}
-    return client.data("get_history", model="workshop.thing", **pk, **arguments)["history"]
-
-
 def undo(client, thing, change=None, **arguments):
-    change = history(client, thing)[0]["undo"] if change is None else change
+    change = client.history(thing)[0]["undo"] if change is None else change
     return client.call_tool(
         "undo_change", model="workshop.thing", pk=thing.pk, change=change, **arguments
     )
@@ -57,14 +52,14 @@ def test_a_change_is_undone_by_the_value_before(asker, thing, name):
     assert not done.is_error, done.text
     assert getattr(Thing.objects.get(pk=thing.pk), name) == before
     # It is a change like others: it can be undone as well.
-    assert history(asker, thing)[0]["undo"] != history(asker, thing)[1]["undo"]
+    assert asker.history(thing)[0]["undo"] != asker.history(thing)[1]["undo"]
 
 
 def test_a_set_gets_back_what_went_and_keeps_what_came_since(asker, thing, tags):
     red, blue, _ = tags
     thing.tags.set([red])
     update(asker, thing, tags={"set": [blue.pk]})
-    [entry] = history(asker, thing)
+    [entry] = asker.history(thing)
 
     assert entry["values"] == {"tags": [[red.pk], [blue.pk]]}
     assert "values" not in LogEntry.objects.get().get_change_message()
@@ -76,7 +71,7 @@ def test_the_person_is_asked_and_sees_what_would_be_set(client, thing):
     update(client, thing, title="new")
 
     asked = undo(client, thing)
-    change = history(client, thing)[0]["undo"]
+    change = client.history(thing)[0]["undo"]
     done = undo(client, thing, change, confirmation=asked.data["confirmation"])
 
     assert "Title: T" in asked.data["question"]
@@ -102,7 +97,7 @@ NOTHING = "There is no such change that can be undone."
 def of_another_record(asker, thing):
     other = Thing.objects.create(title="other", number=77)
     update(asker, other, title="new")
-    return history(asker, other)[0]["undo"]
+    return asker.history(other)[0]["undo"]
 
 
 def of_another_model(asker, thing):
@@ -130,10 +125,10 @@ def test_only_changes_of_this_record_that_the_log_kept_are_undone(asker, thing, 
 
 def test_a_caller_who_does_not_read_all_of_a_change_learns_and_undoes_nothing_of_it(asker, thing):
     update(asker, thing, title="new", price=5)
-    change = history(asker, thing)[0]["undo"]
+    change = asker.history(thing)[0]["undo"]
     ExposedModel.objects.create(label="workshop.thing", fields=["id", "title"], level=Level.WRITE)
 
-    [entry] = history(asker, thing)
+    [entry] = asker.history(thing)
 
     assert entry["change"].startswith("Changed Title. Through an assistant")
     assert entry["values"] == {"title": ["T", "new"]}
@@ -149,7 +144,7 @@ def test_members_that_a_caller_may_not_see_are_neither_named_nor_touched(
     hide_by_exposure(monkeypatch, Tag, name="blue")
     update(asker, thing, tags={"remove": [red.pk]})
 
-    [entry] = history(asker, thing)
+    [entry] = asker.history(thing)
 
     assert entry["values"] == {"tags": [[red.pk], []]}
     assert not undo(asker, thing).is_error
@@ -158,7 +153,7 @@ def test_members_that_a_caller_may_not_see_are_neither_named_nor_touched(
     Tag.objects.filter(pk=blue.pk).update(name="seen")
     update(asker, thing, tags={"remove": [blue.pk]})
     Tag.objects.filter(pk=blue.pk).update(name="blue")
-    entry = history(asker, thing)[0]
+    entry = asker.history(thing)[0]
     assert entry["values"] == {"tags": [[red.pk], [red.pk]]}
     assert "undo" not in entry
     assert NOTHING in undo(asker, thing, LogEntry.objects.latest("pk").pk).text
@@ -181,7 +176,7 @@ def test_rows_of_inlines_are_not_undone(asker, thing):
 
     assert not answer.is_error, answer.text
     assert "kept nowhere" not in kept()
-    assert "undo" not in history(asker, thing)[0]
+    assert "undo" not in asker.history(thing)[0]
 
 
 def test_values_are_kept_where_the_settings_say_so_alone(asker, thing, configure):
@@ -205,36 +200,36 @@ def test_the_last_changes_of_a_model_are_those_of_records_that_the_caller_sees(
         update(asker, one, note=f"of {one.pk}")
     Thing.objects.filter(pk=hidden.pk).update(title="hidden")
 
-    entries = history(asker)
+    entries = asker.history(Thing)
 
     assert [entry["pk"] for entry in entries] == [other.pk, thing.pk]
     assert entries[0]["values"] == {"note": ["", f"of {other.pk}"]}
-    assert [entry["pk"] for entry in history(asker, limit=1)] == [other.pk]
+    assert [entry["pk"] for entry in asker.history(Thing, limit=1)] == [other.pk]
 
 
 def test_changes_are_found_by_who_made_them(asker, make_client, thing):
     clerk = make_client("view_thing", "change_thing", "view_tag")
     update(asker, thing, note="by the boss")
     update(clerk, thing, note="by a clerk")
-    (first, second) = history(asker)
+    (first, second) = asker.history(Thing)
 
     assert [one["values"]["note"][1] for one in (first, second)] == ["by a clerk", "by the boss"]
-    assert history(asker, user=first["user"]) == [first]
-    assert history(asker, thing, user="boss") == [
+    assert asker.history(Thing, user=first["user"]) == [first]
+    assert asker.history(thing, user="boss") == [
         {name: value for name, value in second.items() if name != "pk"}
     ]
-    assert history(asker, user="nobody\0") == []
+    assert asker.history(Thing, user="nobody\0") == []
 
 
 def test_a_created_record_is_in_the_last_changes_and_cannot_be_undone(asker, thing, tags):
     create(asker, title="made", number=79)
 
-    entry = history(asker)[0]
+    entry = asker.history(Thing)[0]
     Thing.objects.get(title="made").delete()
 
     assert entry["action"] == "added"
     assert "undo" not in entry
-    assert history(asker) == []
+    assert asker.history(Thing) == []
 
 
 @pytest.mark.exposure(Thing={"fields": ["id", "title"], "modified_field": "", "exclude": ["note"]})
@@ -242,10 +237,10 @@ def test_a_history_does_not_name_whom_an_excluded_column_names(asker, make_clien
     clerk = make_client("view_thing", "change_thing")
     update(asker, thing, title="by the boss")
     update(clerk, thing, title="by a clerk")
-    name = history(asker, thing)[0]["user"]
+    name = asker.history(thing)[0]["user"]
     Thing.objects.update(note=name.upper())
 
-    assert [entry["user"] for entry in history(asker, thing)] == [None, "boss"]
-    assert [entry["user"] for entry in history(asker)] == [None, "boss"]
-    for found in (history(asker, user=name), history(asker, thing, user=name)):
+    assert [entry["user"] for entry in asker.history(thing)] == [None, "boss"]
+    assert [entry["user"] for entry in asker.history(Thing)] == [None, "boss"]
+    for found in (asker.history(Thing, user=name), asker.history(thing, user=name)):
         assert found == []

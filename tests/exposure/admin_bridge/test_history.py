@@ -47,13 +47,8 @@ def log(staff, order):
     return write
 
 
-def history(client, obj, **arguments):
-    label = obj._meta.label_lower
-    return client.data("get_history", model=label, pk=obj.pk, **arguments)["history"]
-
-
 def changes(client, obj):
-    return [entry["change"] for entry in history(client, obj)]
+    return [entry["change"] for entry in client.history(obj)]
 
 
 def refusal(client, pk, *, tool="get_history", model="shop.order"):
@@ -76,7 +71,7 @@ def test_the_newest_entry_comes_first(client, order, log):
     log(fields("Number", "Total"))
     log("", flag=DELETION)
 
-    entries = history(client, order)
+    entries = client.history(order)
 
     assert [list(entry.values()) for entry in entries] == [
         ["2026-03-03T09:30Z", "staff", "deleted", ""],
@@ -94,7 +89,7 @@ def test_what_the_admin_writes_is_read(make_user, client, order):
     sent |= {"placed_at_0": "2026-01-02", "placed_at_1": "03:04:05"}
     assert browser_of(boss).post(page, sent).status_code == 302
 
-    [entry] = history(client, order)
+    [entry] = client.history(order)
 
     assert (entry["user"], entry["action"]) == ("boss", "changed")
     assert entry["change"] == "Changed Number, Customer, Status, Total and Placed at."
@@ -105,7 +100,7 @@ def test_the_log_of_another_record_or_model_is_not_there(client, order, log):
     log([{"added": {}}], obj=other)
     log([{"added": {}}], model=Customer)
 
-    assert history(client, order) == []
+    assert client.history(order) == []
 
 
 @pytest.mark.parametrize(("limit", "count"), [(None, 20), (1, 1), (50, 50), (1000, 50)])
@@ -113,7 +108,7 @@ def test_no_more_entries_come_than_were_asked_for(client, order, log, limit, cou
     for _ in range(60):
         log([{"added": {}}])
 
-    found = history(client, order, **({} if limit is None else {"limit": limit}))
+    found = client.history(order, **({} if limit is None else {"limit": limit}))
 
     assert len(found) == count
     assert found[0]["at"] == utc(DAY + timedelta(days=59))
@@ -129,10 +124,10 @@ def test_the_number_of_queries_does_not_grow_with_entries(
 ):
     for _ in range(30):
         log(fields("Number"))
-    history(client, order, limit=1)
+    client.history(order, limit=1)
 
     with django_assert_max_num_queries(3):
-        history(client, order, limit=50)
+        client.history(order, limit=50)
 
 
 def test_the_note_of_an_assistant_is_shown(make_client, client, order):
@@ -312,7 +307,7 @@ ROWS = [
 def test_rows_of_the_form_are_named_by_their_model(client, customer, log):
     log([*fields("Name", "Credit rating"), *ROWS], obj=customer, model=Customer)
 
-    [entry] = history(client, customer)
+    [entry] = client.history(customer)
 
     assert entry["change"] == (
         "Changed Name. Added order. Changed Number of order. Deleted order."
