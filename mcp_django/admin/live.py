@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -47,40 +47,12 @@ KIND_NAMES = {
     "call": "Answer to a call",
 }
 
-One: TypeAlias = Session | OpenStream
+Connected: TypeAlias = Session | OpenStream
 #: How long a session without a stream is listed after its client was heard of. The client may come
 #: back until the session expires.
 LISTED = timedelta(minutes=5)
 #: In place of a key: every one.
 END_ALL = "all"
-
-
-@dataclass(frozen=True, kw_only=True)
-class Line:
-    key: str
-    who: str
-    #: The key of the user whose name `who` is, or empty.
-    user: str
-    client: str
-    #: transport of a session, kind of a stream.
-    kind: str
-    revision: str
-    began: datetime
-    #: When a session was last heard of.
-    seen: datetime | None
-    is_ready: bool
-    lists: Sequence[str]
-    uris: Sequence[str]
-    #: URIs that are not shown.
-    more: int
-
-    @property
-    def kind_name(self) -> str:
-        return KIND_NAMES.get(self.kind, self.kind)
-
-    @property
-    def title(self) -> str:
-        return ", ".join(filter(None, (self.who, self.client)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -93,7 +65,7 @@ class Part:
     noun: str
     #: How its permissions end.
     codename: str
-    find: Callable[[], Sequence[One]]
+    find: Callable[[], Sequence[Connected]]
     end: Callable[[str], object]
 
     def may_view(self, request: HttpRequest) -> bool:
@@ -103,9 +75,11 @@ class Part:
         may_delete = request.user.has_perm(f"mcp_django.delete_{self.codename}")
         return self.may_view(request) and may_delete
 
-    def all(self) -> list[One]:
-        """Those of this server. Raises what the store raises."""
-        return [one for one in self.find() if one.server == DEFAULT_SERVER]
+    def of(self, user: str | None) -> list[Connected]:
+        """Return those of this server that `asked_user` asks for. Raises what the store raises."""
+        return [
+            row for row in self.find() if row.server == DEFAULT_SERVER and user in ("", row.user)
+        ]
 
 
 def close_stream(key: str) -> None:
@@ -132,48 +106,56 @@ STREAMS = Part(
 PARTS = (SESSIONS, STREAMS)
 
 
-def lines(found: Sequence[One]) -> list[Line]:
+def lines(rows: Sequence[Connected]) -> list[dict[str, Any]]:
     users = get_user_model()
-    rows = users._default_manager.filter(pk__in={one.user for one in found if one.user})
-    names = {str(pk): str(name) for pk, name in rows.values_list("pk", users.USERNAME_FIELD)}
-    return [line(one, names.get(one.user)) for one in found]
+    present = users._default_manager.filter(pk__in={row.user for row in rows if row.user})
+    names = {str(pk): str(name) for pk, name in present.values_list("pk", users.USERNAME_FIELD)}
+    return [line(row, names.get(row.user)) for row in rows]
 
 
-def line(one: One, name: str | None) -> Line:
-    if isinstance(one, Session):
-        topics: Iterable[str] = sorted(get_store().subscriptions(one.key))
-        given = f"{one.client.get('name', '')} {one.client.get('version', '')}"
-        kind, began, seen, is_ready = one.transport, one.created, one.seen, one.is_initialized
+def line(row: Connected, name: str | None) -> dict[str, Any]:
+    """Return what the template shows. Without a name the user may have been deleted since."""
+    if isinstance(row, Session):
+        topics: Iterable[str] = sorted(get_store().subscriptions(row.key))
+        client = f"{row.client.get('name', '')} {row.client.get('version', '')}"
+        kind, began, seen, is_ready = row.transport, row.created, row.seen, row.is_initialized
     else:
-        topics, given = one.topics, one.client
-        kind, began, seen, is_ready = one.kind, one.opened, None, True
+        topics, client = row.topics, row.client
+        kind, began, seen, is_ready = row.kind, row.opened, None, True
     uris = [topic for topic in topics if topic not in LISTS]
-    return Line(
-        key=one.key,
-        # The user may have been deleted since.
-        who=name or ("anonymous" if not one.user else one_line(one.principal)),
-        user=one.user if name else "",
-        client=one_line(given, most=LONGEST_CLIENT),
-        kind=kind,
-        revision=one.revision,
-        began=began,
-        seen=seen,
-        is_ready=is_ready,
-        lists=[topic for topic in topics if topic in LISTS],
-        uris=[
+    who = name or ("anonymous" if not row.user else one_line(row.principal))
+    client = one_line(client, most=LONGEST_CLIENT)
+    return {
+        "key": row.key,
+        "who": who,
+        "user": row.user if name else "",
+        "client": client,
+        "title": ", ".join(filter(None, (who, client))),
+        "kind": KIND_NAMES.get(kind, kind),
+        "revision": row.revision,
+        "began": began,
+        "seen": seen,
+        "is_ready": is_ready,
+        "lists": [topic for topic in topics if topic in LISTS],
+        "uris": [
             one_line(uri, most=LONGEST_URI) + ("…" if len(uri) > LONGEST_URI else "")
             for uri in uris[:MOST_URIS]
         ],
-        more=max(0, len(uris) - MOST_URIS),
-    )
+        "more": max(0, len(uris) - MOST_URIS),
+    }
 
 
-def key_of_user(username: str) -> str | None:
-    """The key as text of a user by name, or None."""
+def asked_user(request: HttpRequest) -> tuple[str, str | None]:
+    """Return the name in the address, and the key as text of its user: empty where the page is
+    about everybody, None where nobody has the name.
+    """
     users: Any = get_user_model()
-    found = users._default_manager.filter(**{users.USERNAME_FIELD: username.replace("\0", "")})
-    key = found.values_list("pk", flat=True).first()
-    return None if key is None else str(key)
+    username = request.GET.get("user", "")[:254]
+    if not username:
+        return "", ""
+    named = users._default_manager.filter(**{users.USERNAME_FIELD: username.replace("\0", "")})
+    key = named.values_list("pk", flat=True).first()
+    return username, None if key is None else str(key)
 
 
 logger = logging.getLogger("mcp_django")
@@ -186,15 +168,14 @@ def live_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     if request.method == "POST":
         end_posted(request)
         return HttpResponseRedirect(request.get_full_path())
-    username = request.GET.get("user", "")[:254]
+    username, user = asked_user(request)
     context: dict[str, Any] = {
         "username": username,
         "is_closed": decisions().closed,
         "is_alone": is_of_one_process(make_cache()),
         "switches": switches(model_admin, request),
     }
-    user = key_of_user(username) if username else None
-    if username and user is None:
+    if user is None:
         return LIVE.render(model_admin, request, **context, is_nobody=True)
     try:
         context["parts"] = [
@@ -206,24 +187,19 @@ def live_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     return LIVE.render(model_admin, request, **context)
 
 
-def part_context(part: Part, request: HttpRequest, *, user: str | None) -> dict[str, Any]:
-    """A page of lines, of one user if `user` is a key. Raises what the store raises."""
-    everything = [row for row in part.all() if user in (None, row.user)]
+def part_context(part: Part, request: HttpRequest, *, user: str) -> dict[str, Any]:
+    """Return a page of lines, of one user or of all. Raises what the store raises."""
+    everything = part.of(user)
     present = without_gone(everything) if part is SESSIONS else everything
     page: Any = Paginator(present, ON_PAGE).get_page(request.GET.get(part.name))
     page.object_list = lines(page.object_list)
-    context = {
+    return {
         "part": part,
         "page": page,
         "total": len(everything),
         "gone": len(everything) - len(present),
         "may_end": part.may_end(request),
     }
-    if page.has_previous():
-        context["newer"] = page_url(request, part, page.previous_page_number())
-    if page.has_next():
-        context["older"] = page_url(request, part, page.next_page_number())
-    return context
 
 
 def without_gone(sessions: Iterable[Any]) -> list[Any]:
@@ -231,12 +207,6 @@ def without_gone(sessions: Iterable[Any]) -> list[Any]:
     streaming = {stream.session for stream in get_store().streams()}
     since = timezone.now() - LISTED
     return [row for row in sessions if row.seen >= since or row.key in streaming]
-
-
-def page_url(request: HttpRequest, part: Part, number: int) -> str:
-    query = request.GET.copy()
-    query[part.name] = str(number)
-    return f"?{query.urlencode()}"
 
 
 def switches(model_admin: Any, request: HttpRequest) -> list[dict[str, str]]:
@@ -268,12 +238,8 @@ def end_posted(request: HttpRequest) -> None:
 
 def end(request: HttpRequest, part: Part, key: str) -> None:
     """End one by its key, or END_ALL: of the user whom the page is about, or of everybody."""
-    username = request.GET.get("user", "")[:254]
-    user = key_of_user(username) if username else None
-    if key == END_ALL:
-        ended = [row for row in part.all() if not username or row.user == user]
-    else:
-        ended = [row for row in part.all() if row.key == key]
+    username, user = asked_user(request)
+    ended = part.of(user) if key == END_ALL else [row for row in part.of("") if row.key == key]
     if not ended:
         messages.warning(request, f"This {part.noun} is over already.")
         return
@@ -281,7 +247,7 @@ def end(request: HttpRequest, part: Part, key: str) -> None:
         title = f"all {part.name} of {username or 'everybody'}: {len(ended)}"
     else:
         # Before the end: a session takes its subscriptions along.
-        title = f"the {part.noun} of {lines(ended)[0].title}"
+        title = f"the {part.noun} of {lines(ended)[0]['title']}"
     for row in ended:
         after_transaction(partial(part.end, row.key))
     LogEntry.objects.create(
