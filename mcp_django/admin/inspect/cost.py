@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -17,10 +17,9 @@ from mcp_django.exceptions import ToolError
 from mcp_django.exposure.permissions import Rights
 from mcp_django.handlers.dispatch import server_info
 from mcp_django.handlers.tools import list_tools, offered_tools
-from mcp_django.principal import SCOPES
 from mcp_django.protocol.jsonrpc import encode_result
 from mcp_django.protocol.render import encoded, render
-from mcp_django.protocol.results import ListResult, ToolDefinition
+from mcp_django.protocol.results import ListResult
 from mcp_django.protocol.revisions import MODERN
 
 #: Characters of JSON that are about one token of the usual models, which is all that is known of
@@ -28,51 +27,6 @@ from mcp_django.protocol.revisions import MODERN
 CHARACTERS_IN_TOKEN = 4
 #: From here on clients drop tools, and models choose worse among them.
 MANY_TOOLS, MANY_BYTES = 40, 40 * 1024
-
-
-@dataclass(frozen=True, kw_only=True)
-class Cost:
-    name: str
-    bytes: int
-    tokens: int
-
-
-@dataclass(frozen=True, kw_only=True)
-class ListCost:
-    """The answers to `tools/list`, all pages, as a client of one revision gets them."""
-
-    tools: tuple[Cost, ...]
-    bytes: int
-    tokens: int
-    pages: int
-
-    @property
-    def has_many_tools(self) -> bool:
-        return len(self.tools) > MANY_TOOLS
-
-    @property
-    def has_many_bytes(self) -> bool:
-        return self.bytes > MANY_BYTES
-
-
-def cost_of_tools(context: CallContext) -> ListCost:
-    """What the caller's list costs, most expensive tool first."""
-    features = context.revision.features
-    server = server_info(streams=True)
-    tools: list[Cost] = []
-    answers: list[bytes] = []
-    for result in every_page(context):
-        answers.append(encode_result(1, render(result, context.revision, server)))
-        for one in result.definitions:
-            assert isinstance(one, ToolDefinition)  # noqa: S101  a list of tools
-            body = encoded(one, features)
-            tools.append(Cost(name=one.name, bytes=len(body), tokens=tokens_in(body)))
-    return ListCost(
-        tools=tuple(sorted(tools, key=lambda one: (-one.bytes, one.name))),
-        bytes=sum(map(len, answers)),
-        tokens=sum(map(tokens_in, answers)),
-        pages=len(answers),
-    )
 
 
 def every_page(context: CallContext) -> Iterator[ListResult]:
@@ -112,25 +66,33 @@ def cost_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
 
 
 def measure(request: HttpRequest, chosen: ChosenCaller) -> dict[str, Any]:
+    """Return what the caller's list costs, all pages of it, most expensive tool first. Only tools
+    that exist for the person at the page as well are to be named.
+    """
     viewer = viewer_of(request)
 
-    def work(context: CallContext, rights: Rights) -> tuple[ListCost, set[str]]:
-        tools = offered_tools(context, viewer)
-        return cost_of_tools(context), {one.name for one in tools if one.exists_for(viewer)}
+    def work(context: CallContext, rights: Rights) -> dict[str, Any]:
+        own = {tool.name for tool in offered_tools(context, viewer) if tool.exists_for(viewer)}
+        server, pages = server_info(streams=True), [*every_page(context)]
+        answers = [encode_result(1, render(page, context.revision, server)) for page in pages]
+        size = sum(map(len, answers))
+        tools = []
+        for definition in chain.from_iterable(page.definitions for page in pages):
+            body = encoded(definition, context.revision.features)
+            tool = {"name": definition.name, "bytes": len(body), "tokens": tokens_in(body)}
+            is_named = chosen.is_self or definition.name in own
+            tools.append({**tool, "is_named": is_named, "percent": round(100 * len(body) / size)})
+        return {
+            "tools": sorted(tools, key=lambda tool: (-tool["bytes"], tool["name"])),
+            "hidden_bytes": sum(tool["bytes"] for tool in tools if not tool["is_named"]),
+            "bytes": size,
+            "tokens": sum(map(tokens_in, answers)),
+            "pages": len(pages),
+            "has_many_tools": len(tools) > MANY_TOOLS,
+            "has_many_bytes": size > MANY_BYTES,
+        }
 
     try:
-        cost, known = call_as(chosen.principal, request, work)
+        return {"cost": call_as(chosen.principal, request, work)}
     except ToolError as error:
         return {"error": str(error)}
-    return {"cost": cost, **visible_costs(chosen, cost, known)}
-
-
-def visible_costs(chosen: ChosenCaller, cost: ListCost, known: set[str]) -> dict[str, Any]:
-    """The tools by name, but only those that exist for the person at the page as well."""
-    shown: list[dict[str, Any]] = [
-        {"cost": one, "percent": round(100 * one.bytes / max(cost.bytes, 1))}
-        for one in cost.tools
-        if chosen.is_self or one.name in known
-    ]
-    rest = sum(one.bytes for one in cost.tools) - sum(row["cost"].bytes for row in shown)
-    return {"shown": shown, "rest": rest, "is_limited": len(chosen.principal.scopes) < len(SCOPES)}
