@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -65,29 +66,12 @@ MOST_QUERIES, LONGEST_QUERY = 200, 4000
 
 
 @dataclass(frozen=True, kw_only=True)
-class Query:
-    sql: str
-    milliseconds: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class TrialCall:
-    """What a call answered, and what it took."""
-
-    message: dict[str, Any]
-    bytes: int
-    tokens: int
-    milliseconds: int
-    #: None where the person may not see them.
-    queries: list[Query] | None
-
-
-@dataclass(frozen=True, kw_only=True)
 class PageService(Service):
     """Serves the person who is logged in to the admin."""
 
     principal: Principal
-    queries: list[Query] | None = field(default=None)
+    #: Takes the statements. None where the person may not see them.
+    queries: list[dict[str, Any]] | None = None
 
     def identify(self) -> Principal:
         return self.principal
@@ -101,21 +85,27 @@ class PageService(Service):
 
 def try_call(
     request: HttpRequest, method: str, params: Mapping[str, Any], *, param_headers: ParamHeaders
-) -> TrialCall:
-    """Make the call and wait for its answer."""
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Make the call. Return the message that answers it, and what it took, for the template."""
     exchange = exchange_of(method, params, param_headers)
     principal = principal_of_page(request)
-    queries: list[Query] | None = [] if getattr(principal.user, "is_superuser", False) else None
-    started = time.perf_counter()
-    reply = async_to_sync(make_reply)(request, principal, exchange, queries)
-    milliseconds = round((time.perf_counter() - started) * 1000)
-    return TrialCall(
-        message=msgspec.json.decode(reply.body),
-        bytes=len(reply.body),
-        tokens=tokens_in(reply.body),
-        milliseconds=milliseconds,
+    queries: list[Any] | None = [] if getattr(principal.user, "is_superuser", False) else None
+    service = partial(
+        PageService,
+        request=request_of(principal.user, request),
+        streams=False,
+        principal=replace(principal, caches={}),
         queries=queries,
     )
+    started = time.perf_counter()
+    reply = async_to_sync(make_reply)(exchange, service, caller=share_name(principal))
+    figures = {
+        "bytes": len(reply.body),
+        "tokens": tokens_in(reply.body),
+        "milliseconds": round((time.perf_counter() - started) * 1000),
+        "queries": queries,
+    }
+    return msgspec.json.decode(reply.body), figures
 
 
 def exchange_of(method: str, params: Mapping[str, Any], param_headers: ParamHeaders) -> Exchange:
@@ -140,28 +130,16 @@ def exchange_of(method: str, params: Mapping[str, Any], param_headers: ParamHead
     return understand("POST", headers, msgspec.json.encode(message))
 
 
-async def make_reply(
-    request: HttpRequest, principal: Principal, exchange: Exchange, queries: list[Query] | None
-) -> Reply:
+async def make_reply(exchange: Exchange, make: Callable[..., Service], *, caller: str) -> Reply:
     if exchange.refusal is not None:
         return exchange.refusal
-
-    def make(**run: Any) -> Service:
-        return PageService(
-            request=request_of(principal.user, request),
-            streams=False,
-            principal=replace(principal, caches={}),
-            queries=queries,
-            **run,
-        )
-
-    call = RunningCall(exchange, make=make, caller=share_name(principal))
+    call = RunningCall(exchange, make=make, caller=caller)
     call.start()
     return await call.reply()
 
 
 @contextmanager
-def record_queries(queries: list[Query]) -> Iterator[None]:
+def record_queries(queries: list[dict[str, Any]]) -> Iterator[None]:
     """Keep the statements of this thread."""
 
     def record(execute: Any, sql: Any, params: Any, many: Any, context: Any) -> Any:
@@ -171,7 +149,7 @@ def record_queries(queries: list[Query]) -> Iterator[None]:
         finally:
             if len(queries) < MOST_QUERIES:
                 took = (time.perf_counter() - started) * 1000
-                queries.append(Query(sql=statement(sql, params), milliseconds=round(took, 1)))
+                queries.append({"sql": statement(sql, params), "milliseconds": round(took, 1)})
 
     with ExitStack() as stack:
         for connection in connections.all():
@@ -194,20 +172,18 @@ LONGEST_TEXT, LONGEST_PICTURE = 100_000, 3_000_000
 LONGEST_TABLE = 200
 
 
-def result_context(tried: TrialCall) -> dict[str, Any]:
+def result_context(message: Mapping[str, Any]) -> dict[str, Any]:
     """Return what the template needs: `error`, or blocks, and data as a table and as JSON."""
-    error = tried.message.get("error")
+    error = message.get("error")
     if error is not None:
-        more = pretty(error.get("data"))
-        return {"tried": tried, "error": str(error.get("message")), "data": more}
-    result: dict[str, Any] = tried.message["result"]
+        return {"error": str(error.get("message")), "data": pretty(error.get("data"))}
+    result: dict[str, Any] = message["result"]
     blocks = [*result.get("content", ()), *result.get("contents", ())]
     data = result.get("structuredContent")
     if data is None and len(blocks) == 1:
         data = json_in(blocks[0].get("text"))
     rows = rows_in(data)
     return {
-        "tried": tried,
         "is_error": bool(result.get("isError")),
         # Most tools say the same twice, for programs and for models.
         "blocks": [
@@ -430,9 +406,9 @@ def make_posted_call(
         answers = answering.cleaned_data["answers"]
         params |= {"inputResponses": answers, "requestState": answering.cleaned_data["state"]}
     param_headers = {} if tool is None else tool.param_headers
-    tried = try_call(request, method, params, param_headers=param_headers)
-    context: dict[str, Any] = {"result": result_context(tried)}
-    result = tried.message.get("result", {})
+    message, figures = try_call(request, method, params, param_headers=param_headers)
+    context: dict[str, Any] = {"result": figures | result_context(message)}
+    result = message.get("result", {})
     if result.get("resultType") == "input_required":
         context["asking"] = answers_form(result, answers)
     return context
