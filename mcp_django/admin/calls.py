@@ -154,7 +154,6 @@ class CallRecordAdmin(ReadOnlyAdmin):
         TargetFilter,
         RecordFilter,
     )
-    list_select_related = ("user",)
     search_fields = ("=correlation_id", "principal", "client", "target")
     search_help_text = "A user, a client, a tool, a model, or the whole ID of a call."
     # The table may have millions of rows: nothing sorts or counts all of them.

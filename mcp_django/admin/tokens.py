@@ -126,11 +126,8 @@ def effect_of(token: PersonalToken) -> str:
     return f"Nothing, also in models that are opened for writing: it lacks {named}."
 
 
-MANAGE_ALL = "mcp_django.manage_all_tokens"
-
-
 def may_manage_all(request: HttpRequest) -> bool:
-    return request.user.has_perm(MANAGE_ALL)
+    return request.user.has_perm("mcp_django.manage_all_tokens")
 
 
 def is_active_staff(request: HttpRequest) -> bool:
@@ -214,9 +211,7 @@ class PersonalTokenAdmin(AnyModelAdmin):
         return is_active_staff(request) or super().has_module_permission(request)
 
     def has_view_permission(self, request: HttpRequest, obj: PersonalToken | None = None) -> bool:
-        if super().has_view_permission(request, obj) and is_theirs(request, obj):
-            return True
-        return is_own_token(request, obj)
+        return reaches(request, obj, is_permitted=super().has_view_permission(request, obj))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return super().has_add_permission(request) or is_active_staff(request)
@@ -224,14 +219,13 @@ class PersonalTokenAdmin(AnyModelAdmin):
     def has_change_permission(
         self, request: HttpRequest, obj: PersonalToken | None = None
     ) -> bool:
-        if super().has_change_permission(request, obj) and is_theirs(request, obj):
-            return True
-        return is_own_token(request, obj)
+        return reaches(request, obj, is_permitted=super().has_change_permission(request, obj))
 
     def has_delete_permission(
         self, request: HttpRequest, obj: PersonalToken | None = None
     ) -> bool:
-        return super().has_delete_permission(request, obj) and is_theirs(request, obj)
+        is_permitted = super().has_delete_permission(request, obj)
+        return is_permitted and reaches(request, obj, is_permitted=True)
 
     def may_make_any(self, request: HttpRequest) -> bool:
         """Whether this person makes tokens by permission, with any scope."""
@@ -289,17 +283,10 @@ class PersonalTokenAdmin(AnyModelAdmin):
     def render_change_form(self, request: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
         if context["original"] is not None:
             context["calls_of"] = principal_of(context["original"]).key
+        else:
+            # The secret is shown right after saving, so there is nowhere else to go on to.
+            context |= {"show_save_and_add_another": False, "show_save_and_continue": False}
         return super().render_change_form(request, context, *args, **kwargs)
-
-    def add_view(
-        self,
-        request: HttpRequest,
-        form_url: str = "",
-        extra_context: dict[str, Any] | None = None,
-    ) -> HttpResponse:
-        # The secret is shown right after saving, so there is nowhere else to go on to.
-        buttons = {"show_save_and_add_another": False, "show_save_and_continue": False}
-        return super().add_view(request, form_url, {**(extra_context or {}), **buttons})
 
     def save_model(
         self,
@@ -383,10 +370,10 @@ def possible_owners(request: HttpRequest) -> QuerySet[Any]:
     return found
 
 
-def is_theirs(request: HttpRequest, token: PersonalToken | None) -> bool:
-    return token is None or token.user_id == request.user.pk or may_manage_all(request)
-
-
-def is_own_token(request: HttpRequest, token: PersonalToken | None) -> bool:
-    """Whether it is a token of the active member of staff who asks."""
-    return is_active_staff(request) and (token is None or token.user_id == request.user.pk)
+def reaches(request: HttpRequest, token: PersonalToken | None, *, is_permitted: bool) -> bool:
+    """Whether somebody reaches a token: with a permission of the model or as active staff one of
+    their own, and that of somebody else with both permissions.
+    """
+    if token is None or token.user_id == request.user.pk:
+        return is_permitted or is_active_staff(request)
+    return is_permitted and may_manage_all(request)

@@ -7,7 +7,6 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.forms import ModelForm
 from django.http import HttpRequest
 from django.template.defaultfilters import filesizeformat
 from django.utils import timezone
@@ -51,6 +50,7 @@ class AssistantFileForm(AnyModelForm):
 class UploadAdmin(AnyModelAdmin):
     """Active staff see, add and delete files of their own, and nobody sees those of others."""
 
+    form = AssistantFileForm
     list_display = ("filename", "address", "bytes", "created_at", "expires")
     list_display_links = ("filename",)
     fields = readonly_fields = ("filename", "address", "bytes", "created_at", "expires")
@@ -89,17 +89,6 @@ class UploadAdmin(AnyModelAdmin):
 
     def get_fields(self, request: HttpRequest, obj: Upload | None = None) -> Any:
         return ("file",) if obj is None else self.fields
-
-    def get_form(
-        self,
-        request: HttpRequest,
-        obj: Upload | None = None,
-        change: bool = False,  # noqa: FBT001, FBT002  Django's signature
-        **kwargs: Any,
-    ) -> type[ModelForm[Upload]]:
-        if obj is None:
-            kwargs["form"] = AssistantFileForm
-        return super().get_form(request, obj, change=change, **kwargs)
 
     def save_model(
         self,

@@ -52,7 +52,7 @@ def look(user, template, person=None, **arguments):
 
 
 def texts(response):
-    return [one["text"] for one in response.context.get("blocks") or ()]
+    return [content.text for _, content in response.context.get("blocks") or ()]
 
 
 def log():
@@ -85,12 +85,12 @@ def test_a_prompt_is_shown_as_it_would_arrive(looker, about):
 
     response = look(looker, about, order=str(order.pk), tone="warm")
 
-    said, resource = response.context["blocks"]
-    assert "A<b>1" in said["text"]
-    assert said["text"].endswith(" , warm.")
-    assert "7" not in said["text"].replace(said["text"].partition("data-")[2][:8], "")
-    assert (resource["role"], resource["mime_type"]) == ("The assistant", "application/json")
-    assert resource["uri"] == f"django://objects/shop.order/{order.pk}"
+    (_, said), (role, resource) = response.context["blocks"]
+    assert "A<b>1" in said.text
+    assert said.text.endswith(" , warm.")
+    assert "7" not in said.text.replace(said.text.partition("data-")[2][:8], "")
+    assert (role, resource.mime_type) == ("assistant", "application/json")
+    assert resource.uri == f"django://objects/shop.order/{order.pk}"
     page = response.content.decode()
     assert "A&lt;b&gt;1" in page
     assert "What looker gets" in page

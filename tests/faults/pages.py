@@ -7,7 +7,7 @@ from tests.faults.model import Fault, Room
 ADMIN_FAULTS: tuple[Fault, ...] = (
     Fault(
         file="admin/decisions/base.py",
-        old='if cleaned.get("based_on") != fingerprint(words):',
+        old='if cleaned.get("based_on") != digest_of_json(words):',
         new='if not cleaned.get("based_on"):',
     ),
     Fault(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
 
@@ -20,6 +18,7 @@ from mcp_django.admin.pages import AnyModelAdmin, AnyModelForm, render_page
 from mcp_django.exposure.decisions import Exposed, read_decisions
 from mcp_django.exposure.registry import registry
 from mcp_django.principal import DEFAULT_SERVER
+from mcp_django.signing import digest_of_json
 
 AS_IN_CODE = "as in code"
 NO_LONGER = "no longer in code"
@@ -73,10 +72,6 @@ def short(text: str) -> str:
     return text if len(text) <= LONGEST_CHANGE else f"{text[:LONGEST_CHANGE]}…"
 
 
-def fingerprint(words: dict[str, str]) -> str:
-    return hashlib.sha256(json.dumps(words, sort_keys=True).encode()).hexdigest()
-
-
 def column(name: str, *, of: str = "line") -> Callable[[Any], str]:
     """Return a column of the list, or a read-only field, with a word about the row."""
 
@@ -116,11 +111,17 @@ def make_rows(model: Any, key: str, names: Iterable[str], *, using: str) -> None
     rows.bulk_create(missing, ignore_conflicts=True)
 
 
-def explain_groups(field: Any) -> Any:
-    """Return the field, with words where there is nothing to tick."""
-    if not Group.objects.exists():
-        field.help_text = "There are no groups yet, so this is for everybody."
-    return field
+class GroupsAdmin(AnyModelAdmin):
+    """Rows that are for some groups, or for everybody."""
+
+    def formfield_for_manytomany(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
+        # As every skin shows it.
+        field: Any = super().formfield_for_manytomany(
+            db_field, request, widget=CheckboxSelectMultiple, **kwargs
+        )
+        if not Group.objects.exists():
+            field.help_text = "There are no groups yet, so this is for everybody."
+        return field
 
 
 class DecisionForm(AnyModelForm):
@@ -130,12 +131,12 @@ class DecisionForm(AnyModelForm):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.fields["based_on"].initial = fingerprint(self.instance.words)
+        self.fields["based_on"].initial = digest_of_json(self.instance.words)
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         words = self.instance.words
-        if cleaned.get("based_on") != fingerprint(words):
+        if cleaned.get("based_on") != digest_of_json(words):
             now = "; ".join(f"{name}: {text[:100]}" for name, text in words.items())
             raise ValidationError(
                 "Somebody else changed this after you opened it, so nothing was saved. "
@@ -145,7 +146,7 @@ class DecisionForm(AnyModelForm):
         return cleaned
 
 
-class DecisionAdmin(AnyModelAdmin):
+class DecisionAdmin(GroupsAdmin):
     """Rows about what code has: they come and go with it, and staff fill them."""
 
     form: Any = DecisionForm
@@ -264,7 +265,7 @@ class DecisionAdmin(AnyModelAdmin):
                     groups = values.get("groups", groups_of(row))
                     text = logged_changes(row.words, decided_words(row, groups))
                     changes += [(row, groups, text)] if text else []
-            asked = fingerprint({str(row.pk): text for row, _, text in changes})
+            asked = digest_of_json({str(row.pk): text for row, _, text in changes})
             if based_on == asked:
                 for row, groups, text in changes:
                     row.save()
@@ -287,12 +288,6 @@ class DecisionAdmin(AnyModelAdmin):
         )
 
     # The page of one thing
-
-    def formfield_for_manytomany(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
-        field: Any = super().formfield_for_manytomany(
-            db_field, request, widget=CheckboxSelectMultiple, **kwargs
-        )
-        return explain_groups(field)
 
     def get_fieldsets(self, request: HttpRequest, obj: Any = None) -> Any:
         if self.has_change_permission(request, obj):

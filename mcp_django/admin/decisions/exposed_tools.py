@@ -10,7 +10,7 @@ from django.core.validators import MinValueValidator
 from django.forms import CheckboxSelectMultiple, MultipleChoiceField
 
 from mcp_django.admin.decisions.base import SwitchAdmin, SwitchForm, column, filter_by
-from mcp_django.admin.decisions.exposed_models import known_models
+from mcp_django.admin.decisions.exposed_models import known_models, word_of
 from mcp_django.exposure.admin_bridge.compat import AdminAction
 from mcp_django.exposure.registry import registry
 from mcp_django.exposure.tools.actions import (
@@ -171,7 +171,7 @@ class ExposedToolAdmin(SwitchAdmin):
         exposure = row.exposed.by_label.get(tool.label)
         level = Level.HIDDEN if exposure is None else exposure.standard_level
         if tool.label and self.is_on(row) and level < Level.ACT:
-            name = level.label.partition(":")[0]
+            name = word_of(level)
             yield f"Nobody gets it: {tool.label} is at the level “{name}”, and actions need “act”"
         elif tool.warning:
             yield tool.warning

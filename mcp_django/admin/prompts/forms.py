@@ -9,7 +9,6 @@ from django.core.exceptions import ValidationError
 from django.forms import (
     BooleanField,
     CharField,
-    CheckboxSelectMultiple,
     ChoiceField,
     Field,
     Form,
@@ -32,6 +31,7 @@ from mcp_django.exposure.prompts.contents import (
     LONGEST_TITLE,
     MOST_ARGUMENTS,
     MOST_MESSAGES,
+    ArgumentContent,
     BrokenContents,
     Contents,
     Problem,
@@ -169,15 +169,12 @@ class ArgumentForm(Form):
 
     def plain(self) -> dict[str, Any]:
         """As it is stored. What belongs to another type is dropped, as the page hides it."""
-        found = {name: self.cleaned_data.get(name) for name in self.fields if name in KEPT}
-        lines = normal(found["choices"] or "").split("\n") if found["type"] == "choice" else ()
-        found["choices"] = [line.strip() for line in lines if line.strip()]
-        if found["type"] != "object":
-            found["model"] = ""
-        return found
-
-
-KEPT = frozenset({"name", "type", "required", "title", "description", "choices", "model"})
+        plain = {name: self.cleaned_data.get(name) for name in ArgumentContent.__struct_fields__}
+        lines = normal(plain["choices"] or "").split("\n") if plain["type"] == "choice" else ()
+        plain["choices"] = [line.strip() for line in lines if line.strip()]
+        if plain["type"] != "object":
+            plain["model"] = ""
+        return plain
 
 
 class MessageForm(Form):
@@ -234,8 +231,6 @@ class PromptForm(AnyModelForm):
     class Meta:
         model = PromptTemplate
         fields = ("name", "title", "description", "enabled", "groups")
-        # As every skin shows it.
-        widgets = {"groups": CheckboxSelectMultiple}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)

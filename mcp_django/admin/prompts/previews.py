@@ -21,7 +21,7 @@ from mcp_django.exposure.primitives import code_uri
 from mcp_django.exposure.prompts.contents import ArgumentContent, Body, BrokenContents, embedded
 from mcp_django.exposure.prompts.stored import StoredPrompt, body_of, labelled_keys, newest_version
 from mcp_django.models import PromptTemplate
-from mcp_django.protocol.content import Content, EmbeddedResource, TextContent
+from mcp_django.protocol.content import EmbeddedResource
 from mcp_django.protocol.results import PromptMessage
 
 if TYPE_CHECKING:
@@ -32,7 +32,6 @@ PERSON = "preview_person"
 PREFIX = "argument_"
 #: Names to choose from as somebody types.
 MOST_OFFERED = 50
-ROLES = {"user": "The user", "assistant": "The assistant"}
 
 
 class PreviewForm(Form):
@@ -184,7 +183,9 @@ def preview_context(
 
     if viewer is not None:
         messages = call_as(reader(request.user), request, check)
-    return {"blocks": [block_of(message) for message in messages], "is_member": is_member}
+    # The text, or the contents of the resource: templates and addresses make nothing else.
+    blocks = [(one.role, getattr(one.content, "contents", one.content)) for one in messages]
+    return {"blocks": blocks, "is_member": is_member}
 
 
 def own_message(
@@ -203,21 +204,3 @@ def own_message(
     # Contents of neither kind: the template says why.
     nothing = replace(content.contents, text=None, blob=None)
     return replace(message, content=replace(content, contents=nothing))
-
-
-def block_of(message: PromptMessage) -> dict[str, Any]:
-    content: Content = message.content
-    found: dict[str, Any] = {"role": ROLES[message.role]}
-    if isinstance(content, TextContent):
-        return {**found, "text": content.text}
-    # Templates and addresses make nothing else.
-    assert isinstance(content, EmbeddedResource)  # noqa: S101
-    contents = content.contents
-    size = None if contents.blob is None else len(contents.blob)
-    return {
-        **found,
-        "uri": contents.uri,
-        "mime_type": contents.mime_type,
-        "text": contents.text,
-        "size": size,
-    }

@@ -9,15 +9,15 @@ from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.db import router, transaction
-from django.db.models import OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models import Prefetch, QuerySet
 from django.forms import BooleanField, FileField, Form
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
 from django.utils.html import format_html, format_html_join
 from django.utils.safestring import SafeString
 
-from mcp_django.admin.decisions.base import explain_groups
-from mcp_django.admin.pages import AnyModelAdmin, found_object, missing, render_page, url_of
+from mcp_django.admin.decisions.base import GroupsAdmin, names_of_groups
+from mcp_django.admin.pages import found_object, missing, render_page, url_of
 from mcp_django.admin.prompts.forms import PromptForm
 from mcp_django.admin.prompts.previews import preview
 from mcp_django.exposure.decisions import exposed_by
@@ -48,7 +48,7 @@ from mcp_django.principal import DEFAULT_SERVER
 OWN = ("name", "title", "description", "enabled", "groups")
 
 
-class PromptTemplateAdmin(AnyModelAdmin):
+class PromptTemplateAdmin(GroupsAdmin):
     """Who may change prompts writes what models read; who may view them sees what they say."""
 
     form = PromptForm
@@ -64,34 +64,25 @@ class PromptTemplateAdmin(AnyModelAdmin):
     # The list
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PromptTemplate]:
-        last = PromptVersion.objects.filter(template=OuterRef("template")).order_by("-number")
-        newest = PromptVersion.objects.filter(number=Subquery(last.values("number")[:1]))
-        return (
-            super()
-            .get_queryset(request)
-            .prefetch_related(
-                "groups",
-                Prefetch(
-                    "versions", newest.select_related("created_by"), to_attr="newest_versions"
-                ),
-            )
-        )
+        versions = PromptVersion.objects.select_related("created_by").order_by("-number")
+        newest = Prefetch("versions", versions[:1], to_attr="newest_versions")
+        return super().get_queryset(request).prefetch_related("groups", newest)
 
     @admin.display(description="groups")
     def audience(self, template: PromptTemplate) -> str:
-        return ", ".join(group.name for group in template.groups.all()) or "everybody"
+        return names_of_groups(template.groups.all())
 
     @admin.display(description="newest version")
-    def newest(self, template: PromptTemplate) -> str:
-        version = found_version(template)
+    def newest(self, template: Any) -> str:
+        version = next(iter(template.newest_versions), None)
         if version is None:
             return "none"
         by = f" by {version.created_by.get_username()}" if version.created_by else ""
         return f"{version.number}, {version.created_at:%Y-%m-%d}{by}"
 
     @admin.display(description="state")
-    def state(self, template: PromptTemplate) -> str:
-        version = found_version(template)
+    def state(self, template: Any) -> str:
+        version = next(iter(template.newest_versions), None)
         if template.name in registry.prompts:
             kind = "code" if template.name in registry.code_prompts else "a file"
             return f"Hidden: there is a prompt of this name in {kind}, and that one is used."
@@ -127,9 +118,6 @@ class PromptTemplateAdmin(AnyModelAdmin):
         return download_response(list(queryset))
 
     # The form
-
-    def formfield_for_manytomany(self, db_field: Any, request: Any, **kwargs: Any) -> Any:
-        return explain_groups(super().formfield_for_manytomany(db_field, request, **kwargs))
 
     def get_fieldsets(self, request: HttpRequest, obj: PromptTemplate | None = None) -> Any:
         may_write = (
@@ -198,12 +186,6 @@ class PromptTemplateAdmin(AnyModelAdmin):
         ]
 
 
-def found_version(template: PromptTemplate) -> PromptVersion | None:
-    """The newest one, from the list's own query where there was one."""
-    newest = getattr(template, "newest_versions", None)
-    return newest_version(template) if newest is None else next(iter(newest), None)
-
-
 def usable_names(template: PromptTemplate) -> list[str]:
     """What messages may print, as it is written."""
     found = []
@@ -246,8 +228,7 @@ def versions(
 
 
 def described(template: PromptTemplate, version: PromptVersion) -> dict[str, Any]:
-    earlier = template.versions.filter(number__lt=version.number).order_by("-number")
-    before = earlier.first()
+    before = template.versions.filter(number__lt=version.number).order_by("-number").first()
     contents = contents_of(version)
     lines = difference(contents_of(before), contents)
     return {
