@@ -70,20 +70,17 @@ def subschemas(root: Any, pointer: Pointer = ()) -> Iterator[tuple[Pointer, dict
                 yield from subschemas(member, (*place, name))
 
 
-def rewritten(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
-    """The schema with each schema inside it changed, from the innermost out."""
-    if not isinstance(schema, dict):
-        return schema
-    changed: dict[str, Any] = {}
-    for keyword, value in schema.items():
-        if keyword in SINGLE:
-            value = rewritten(value, change)
-        elif keyword in LISTS and isinstance(value, list):
-            value = [rewritten(member, change) for member in value]
-        elif keyword in MAPS and isinstance(value, dict):
-            value = {name: rewritten(member, change) for name, member in value.items()}
-        changed[keyword] = value
-    return change(changed)
+def rewritten(
+    schema: dict[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]]
+) -> dict[str, Any]:
+    """A copy of the schema with each schema inside it changed, from the innermost out."""
+    copy = deepcopy(schema)
+    # Each one comes before what it holds, so backwards it comes after.
+    for _, inner in reversed([*subschemas(copy)]):
+        changed = dict(change(inner))
+        inner.clear()
+        inner.update(changed)
+    return copy
 
 
 def for_clients(schema: dict[str, Any]) -> dict[str, Any]:

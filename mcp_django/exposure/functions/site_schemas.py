@@ -57,9 +57,6 @@ class RawSchema:
         self._check_shape()
         self._validator = self._compile()
 
-    def accepts(self, value: Any) -> bool:
-        return self.fault(value) is None
-
     def fault(self, value: Any) -> str | None:
         """What is wrong with a value, without a full stop, or None. Takes bounded time."""
         try:
@@ -177,7 +174,8 @@ def example_of(raw: RawSchema) -> str:
     """JSON of arguments that are valid and short, or nothing. Examples of the site come first."""
     for value in candidates(raw.schema):
         text = msgspec.json.encode(value).decode()
-        if isinstance(value, dict) and len(text) <= LONGEST_EXAMPLE and raw.accepts(value):
+        is_short = isinstance(value, dict) and len(text) <= LONGEST_EXAMPLE
+        if is_short and raw.fault(value) is None:
             return text
     return ""
 

@@ -14,12 +14,10 @@ from urllib.parse import parse_qsl, urlsplit
 
 import msgspec
 from asgiref.sync import sync_to_async
-from django.core.exceptions import NON_FIELD_ERRORS
-from django.forms import BaseForm, BooleanField, Field, Form
-from django.forms.widgets import MultiWidget
+from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.forms import BaseForm, BoundField, Field, FileField, SplitDateTimeField
 from django.utils.dateparse import parse_datetime
 from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import Declined, InputNeeded, ToolError
@@ -149,13 +147,12 @@ def url_for_errors(url: str) -> str:
 # Forms that a person fills in at the client.
 
 
-class ConfirmForm(Form):
-    """Yes or no, as a box to tick."""
+class AnsweredField(BoundField):
+    """A field of a form whose data are a value of JSON, and not what its widget would send."""
 
-    confirm = BooleanField(label=gettext_lazy("Yes, do this"), required=False)
-
-
-CONFIRM_HINT = gettext_lazy("Tick the box if you agree, or decline.")
+    @property
+    def data(self) -> Any:
+        return self.form.data.get(self.html_name)
 
 
 class AskedForm:
@@ -166,19 +163,24 @@ class AskedForm:
         self.schema = Describer(flat=True, features=features).form(self.form)
 
     def is_valid(self, content: Mapping[str, Any]) -> bool:
-        """Fill the form in as a browser would. `form.errors` says what is wrong."""
+        """Fill the form in. What was not asked, or not answered, stays as the form had it.
+        `form.errors` says what is wrong.
+        """
         form, properties = self.form, self.schema["properties"]
-        unknown = [
-            name
-            for name in properties
-            if name in content and not fits(content[name], properties[name])
-        ]
-        form.data = dict(self._data({**content, **dict.fromkeys(unknown)}))
-        form.is_bound = True
+        data = {}
+        for name, form_field in form.fields.items():
+            if name not in properties or name not in content:
+                # A file stays without being opened.
+                form_field.disabled = not isinstance(form_field, FileField)
+            elif fits(content[name], properties[name]):
+                value = answer_for(form_field, content[name], properties[name])
+                data[form.add_prefix(name)] = value
+            else:
+                form_field.clean = refuse  # type: ignore[method-assign]
+        form.data, form.is_bound = data, True
+        form.bound_field_class = AnsweredField
+        form._bound_fields_cache = {}  # type: ignore[attr-defined]  # not in the stubs
         form.full_clean()
-        for name in unknown:
-            form.errors.pop(name, None)
-            form.add_error(name, _("This cannot be an answer."))
         return form.is_valid()
 
     def faults(self) -> str:
@@ -189,34 +191,21 @@ class AskedForm:
             lines.append(label + " ".join(str(error) for error in errors))
         return "\n".join(lines)
 
-    def _data(self, content: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-        form, properties = self.form, self.schema["properties"]
-        for name, form_field in form.fields.items():
-            if name in properties and name in content:
-                value = content[name]
-                # As a browser would send it.
-                if isinstance(value, (int, float)) and properties[name]["type"] == "string":
-                    value = str(value)
-            else:
-                # What was not shown, or left as it was.
-                value = form_field.prepare_value(form.get_initial_for_field(form_field, name))
-            yield from controls(form.add_prefix(name), form_field, value)
+
+def answer_for(field: Field, value: Any, schema: Mapping[str, Any]) -> Any:
+    """The answer as `field.clean` takes it."""
+    if isinstance(value, (int, float)) and schema["type"] == "string":
+        value = str(value)
+    if not isinstance(field, SplitDateTimeField) or value is None:
+        return value
+    with suppress(ValueError):
+        if moment := parse_datetime(value):
+            return field.widget.decompress(moment)
+    return [value]
 
 
-def controls(name: str, field: Field, value: Any) -> Iterator[tuple[str, Any]]:
-    """The names under which the widget of a field looks for a value."""
-    widget = field.widget
-    if not isinstance(widget, MultiWidget):
-        yield name, value
-        return
-    whole = value
-    if isinstance(value, str):
-        with suppress(ValueError):
-            whole = parse_datetime(value) or value
-    parts = [value] if isinstance(whole, str) else widget.decompress(whole) or []
-    names: list[str] = widget.widgets_names  # type: ignore[attr-defined]  # not in the stubs
-    for suffix, part in zip(names, parts, strict=False):
-        yield name + suffix, part
+def refuse(value: Any) -> NoReturn:
+    raise ValidationError(_("This cannot be an answer."))
 
 
 def fits(value: Any, schema: Mapping[str, Any]) -> bool:
@@ -331,7 +320,7 @@ class Elicitation:
     def ask(self, key: str, form: Any, *, message: _StrOrPromise) -> Any:
         asked = AskedForm(form, features=self.context.revision.features)
         said = plain_text(message) or f"{self.name} needs an answer."
-        question = form_question(said, asked)
+        question = form_question(said, asked.schema)
         answer = self._answer(key, digest_of_json(question.as_wire()), questions.read_form)
         if answer is None:
             return self._need(key, question)
@@ -339,7 +328,7 @@ class Elicitation:
             self._take(key)
             raise Declined(is_explicit=answer.action == "decline")
         if not asked.is_valid(answer.content or {}):
-            return self._need(key, form_question(f"{said}\n\n{asked.faults()}", asked))
+            return self._need(key, form_question(f"{said}\n\n{asked.faults()}", asked.schema))
         self._take(key)
         return asked.form.cleaned_data
 
@@ -395,16 +384,16 @@ class Elicitation:
         self._end(InputNeeded(replace(result, has_structured=has_schema)))
 
     def _agree(self, key: str, said: str, *, digest: str) -> None:
-        asked = AskedForm(ConfirmForm, features=self.context.revision.features)
+        box = {"title": _("Yes, do this"), "type": "boolean"}
         # Otherwise a client need not ask for the tick, and may send an empty answer.
-        asked.schema["required"] = ["confirm"]
-        question = form_question(said, asked)
+        schema = {"type": "object", "properties": {"confirm": box}, "required": ["confirm"]}
         answer = self._answer(key, digest, questions.read_form, needs_state=True)
         if answer is None:
-            return self._need(key, question)
+            return self._need(key, form_question(said, schema))
         tick = (answer.content or {}).get("confirm") if answer.action == "accept" else False
         if not isinstance(tick, bool):
-            return self._need(key, form_question(f"{said}\n\n{CONFIRM_HINT}", asked))
+            hint = _("Tick the box if you agree, or decline.")
+            return self._need(key, form_question(f"{said}\n\n{hint}", schema))
         self._take(key, once=tick)
         if not tick:
             raise Declined(is_explicit=answer.action != "cancel")
@@ -571,8 +560,8 @@ def approve(
         raise Declined(is_explicit=declined.is_explicit, outcome="Nothing was done.") from None
 
 
-def form_question(message: str, asked: AskedForm) -> Question:
-    params = {"mode": "form", "message": message, "requestedSchema": asked.schema}
+def form_question(message: str, schema: Mapping[str, Any]) -> Question:
+    params = {"mode": "form", "message": message, "requestedSchema": schema}
     return Question(method=questions.ELICITATION, params=params)
 
 

@@ -377,7 +377,7 @@ def test_stored_rows_are_named_by_their_key_and_new_ones_must_be_whole(options, 
 
     schema = formset_schema(kind(instance=Book()))
 
-    assert RawSchema(schema, what="The rows").accepts(rows) is is_accepted
+    assert (RawSchema(schema, what="The rows").fault(rows) is None) is is_accepted
 
 
 # What a field has accepted fits its schema
