@@ -20,7 +20,7 @@ class MCPDjangoConfig(AppConfig):
         from mcp_django.auth import redaction
         from mcp_django.exceptions import AlreadyRegistered, NotRegistered
         from mcp_django.exposure import decisions, generation
-        from mcp_django.exposure.prompts.files import PromptFiles
+        from mcp_django.exposure.prompts.files import read_files
         from mcp_django.exposure.registry import registry
         from mcp_django.subscriptions import outbox, receivers
         from mcp_django.transports.streams.layer import make_publisher
@@ -37,7 +37,7 @@ class MCPDjangoConfig(AppConfig):
             from mcp_django.exposure.admin_bridge.history import sign_entry
 
             generation.watch(sign_entry, pre_save, sender=LogEntry)
-        registry.prompt_files = PromptFiles()
+        registry.prompt_files = read_files
         try:
             autodiscover_modules("mcp")
         except (ImproperlyConfigured, AlreadyRegistered, NotRegistered) as error:

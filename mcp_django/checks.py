@@ -563,7 +563,7 @@ def check_prompts(**kwargs: Any) -> Iterator[CheckMessage]:
     """E008, W005."""
     if registry.prompt_files is None:
         return
-    found = registry.prompt_files.read()
+    found = registry.prompt_files()
     for path, sentence in found.problems.items():
         yield Error(
             f"The prompt {path} cannot be read: {sentence.rstrip('.')}.",

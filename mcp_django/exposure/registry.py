@@ -22,7 +22,7 @@ from mcp_django.levels import Level
 from mcp_django.principal import DEFAULT_SERVER
 
 if TYPE_CHECKING:
-    from mcp_django.exposure.prompts.files import PromptFiles
+    from mcp_django.exposure.prompts.files import FilesRead
     from mcp_django.exposure.resources.functions import CodeResource
 
 
@@ -71,7 +71,7 @@ class Registry:
         self.tools: dict[str, Tool] = {}
         self.code_prompts: dict[str, Prompt] = {}
         #: Prompts in files of the site. Set when the site is ready.
-        self.prompt_files: PromptFiles | None = None
+        self.prompt_files: Callable[[], FilesRead] | None = None
         #: Resources of code, by URI or template.
         self.resources: dict[str, CodeResource] = {}
         #: What is wrong in an `mcp.py`, where the rest of it was not read. Nothing is served then.
@@ -159,7 +159,7 @@ class Registry:
         """By name: those in files, and over them those of code."""
         if self.prompt_files is None:
             return self.code_prompts
-        return {**self.prompt_files.read().prompts, **self.code_prompts}
+        return {**self.prompt_files().prompts, **self.code_prompts}
 
     @property
     def candidates(self) -> dict[type[Model], ModelExposure]:

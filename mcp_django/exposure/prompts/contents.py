@@ -5,10 +5,10 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Coroutine, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar, cast
 
 import msgspec
@@ -45,12 +45,8 @@ if TYPE_CHECKING:
 LONGEST_URI_SHOWN = 500
 
 
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    """One message: its role, and a text or the address of a resource."""
-
-    role: str
-    content: RestrictedTemplate | URITemplate
+#: One message: its role, and a text or the address of a resource.
+Part: TypeAlias = tuple[str, RestrictedTemplate | URITemplate]
 
 
 def embedded(context: CallContext, rights: Rights, uri: str) -> list[Content]:
@@ -160,8 +156,11 @@ class Body:
     """Compiled contents, shared by all calls."""
 
     contents: Contents = Contents()
-    arguments: PromptArguments = field(default_factory=PromptArguments)
     parts: Sequence[Part] = ()
+
+    @cached_property
+    def arguments(self) -> PromptArguments:
+        return PromptArguments([argument_of(one) for one in self.contents.arguments])
 
 
 class TemplatePrompt:
@@ -194,12 +193,12 @@ class TemplatePrompt:
         self.add_objects(rights, names, texts)
         messages: list[PromptMessage] = []
         budget = Budget()
-        for part in self.body.parts:
-            if isinstance(part.content, URITemplate):
-                pieces: list[Piece] = [Embedded(part.content.expand(texts))]
+        for role, content in self.body.parts:
+            if isinstance(content, URITemplate):
+                pieces: list[Piece] = [Embedded(content.expand(texts))]
             else:
                 try:
-                    pieces = render_template(part.content, names, budget=budget)
+                    pieces = render_template(content, names, budget=budget)
                 except TemplateError as error:
                     sentence = f"The prompt cannot be made of these values. {error}"
                     raise ToolError(sentence) from None
@@ -209,7 +208,7 @@ class TemplatePrompt:
                     if isinstance(piece, Embedded)
                     else [TextContent(piece.strip())]
                 )
-                messages += [PromptMessage(content=one, role=part.role) for one in contents]
+                messages += [PromptMessage(content=one, role=role) for one in contents]
         if not messages:
             raise ToolError("With these arguments the prompt says nothing.")
         return PromptResult(
@@ -261,8 +260,7 @@ def compile_contents(contents: Contents) -> Body:
     parts = list(compiled_parts(contents, problems))
     if problems:
         raise BrokenContents(problems)
-    arguments = PromptArguments([argument_of(one) for one in contents.arguments])
-    return Body(contents=contents, arguments=arguments, parts=parts)
+    return Body(contents=contents, parts=parts)
 
 
 # Arguments
@@ -353,13 +351,13 @@ def part_of(contents: Contents, message: MessageContent) -> Part:
         raise TemplateError("a text or the address of a resource: put both into two messages")
     names = [one.name for one in contents.arguments]
     if message.resource:
-        return Part(role=message.role, content=address_of(message.resource, names))
+        return message.role, address_of(message.resource, names)
     if not message.text.strip():
         raise TemplateError("write a text, or the address of a resource")
     plain = [one.name for one in contents.arguments if one.type in PLAIN_TYPES]
     typed = [one.name for one in contents.arguments if one.type == TEXT]
-    template = compile_template(normal(message.text), names=names, plain=plain, typed=typed)
-    return Part(role=message.role, content=template)
+    source = normal(message.text)
+    return message.role, compile_template(source, names=names, plain=plain, typed=typed)
 
 
 def normal(text: str) -> str:

@@ -27,10 +27,8 @@ from mcp_django.exposure.prompts.contents import (
     Contents,
     MessageContent,
     TemplatePrompt,
-    argument_of,
     part_of,
 )
-from mcp_django.exposure.prompts.functions import PromptArguments
 from mcp_django.exposure.registry import check_name
 from mcp_django.principal import READ
 from mcp_django.templating.lookups import TemplateError
@@ -55,20 +53,17 @@ class FilesRead:
     problems: Mapping[Path, str]
 
 
-class PromptFiles:
-    """The prompts in files, by name. With DEBUG, a changed file is read again."""
+_files: Cached[FilesRead] = Cached()
 
-    def __init__(self) -> None:
-        self._read: Cached[FilesRead] = Cached()
 
-    def read(self) -> FilesRead:
-        """All prompts. A broken file is left out."""
-        folders = tuple(prompt_folders())
-        stamps: dict[Path, tuple[int, int]] = {}
-        for path in files_in(folders) if settings.DEBUG else ():
-            with suppress(OSError):  # it has just gone
-                stamps[path] = path.stat().st_mtime_ns, path.stat().st_size
-        return self._read.get(folders, stamps, make=lambda before: read_all(folders))
+def read_files() -> FilesRead:
+    """All prompts in files. A broken file is left out. With DEBUG, a changed one is read again."""
+    folders = tuple(prompt_folders())
+    stamps: dict[Path, tuple[int, int]] = {}
+    for path in files_in(folders) if settings.DEBUG else ():
+        with suppress(OSError):  # it has just gone
+            stamps[path] = path.stat().st_mtime_ns, path.stat().st_size
+    return _files.get(folders, stamps, make=lambda before: read_all(folders))
 
 
 def prompt_folders() -> Iterator[Path]:
@@ -183,8 +178,7 @@ def split_header(source: str) -> tuple[Header, str, int]:
 def body_from(header: Header, text: str, *, line: int) -> Body:
     """The messages between headings. The text before the first heading is the user's."""
     contents = Contents(arguments=[*map(argument_from, header.arguments)])
-    arguments = PromptArguments([*map(argument_of, contents.arguments)])
-    if len(arguments.by_name) < len(header.arguments):
+    if len({argument.name for argument in header.arguments}) < len(header.arguments):
         raise BrokenPrompt("two arguments have the same name")
     messages: list[tuple[str, int, list[str]]] = [("user", line, [])]
     for number, written in enumerate(text.split("\n"), start=line):
@@ -203,7 +197,7 @@ def body_from(header: Header, text: str, *, line: int) -> Body:
                 raise BrokenPrompt(f"line {at}: {error.reason}") from None
     if not parts:
         raise BrokenPrompt("there is no text in it")
-    return Body(contents=contents, arguments=arguments, parts=parts)
+    return Body(contents=contents, parts=parts)
 
 
 def argument_from(header: ArgumentHeader) -> ArgumentContent:

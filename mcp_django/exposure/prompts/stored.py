@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
@@ -13,9 +13,11 @@ from difflib import get_close_matches, unified_diff
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from django.contrib.auth.models import Group
 from django.db import Error, models, router, transaction
 
 from mcp_django.cached import Cached
+from mcp_django.connections import apart
 from mcp_django.exceptions import NotFound, ToolError
 from mcp_django.exposure.decisions import PromptDecision
 from mcp_django.exposure.fields import choices_of, quoted
@@ -285,8 +287,8 @@ def attribute_problems(body: Body, exposures: Mapping[str, ModelExposure]) -> It
 
     What is hidden and what never was get the same sentence.
     """
-    for at, part in enumerate(body.parts):
-        uses = part.content.uses if isinstance(part.content, RestrictedTemplate) else ()
+    for at, (_, content) in enumerate(body.parts):
+        uses = content.uses if isinstance(content, RestrictedTemplate) else ()
         for line, (name, *bits) in uses:
             exposure = exposures.get(body.contents.models.get(name, ""))
             if exposure is not None and bits and not is_attribute(exposure, bits):
@@ -395,31 +397,30 @@ class CachedPrompts:
     bodies: Mapping[Any, Body | None]
 
 
-class StoredPrompts:
-    """The enabled prompts of each server, by name. One that is broken is left out."""
+_prompts: Cached[CachedPrompts] = Cached()
 
-    def __init__(self) -> None:
-        self._kept: Cached[CachedPrompts] = Cached()
 
-    def read(self, server: str) -> Mapping[str, StoredPrompt]:
-        """Without a query while nothing has changed."""
-        now = cache_version(server)
-        try:
-            key = server, now.places
-            return self._kept.get(now, make=partial(load_prompts, server), key=key).prompts
-        except Error as error:
-            raise_lost_database(error)
-            # Not migrated: use what is known, and cache nothing.
-            logger.warning("Stored prompts cannot be read.", exc_info=True)
-            latest = self._kept.latest((server, now.places))
-            return latest.prompts if latest else {}
+def stored_prompts(server: str) -> Mapping[str, StoredPrompt]:
+    """The enabled prompts of a server, by name, without a query while nothing has changed. One
+    that is broken is left out.
+    """
+    now = cache_version(server)
+    key = server, now.places
+    try:
+        return _prompts.get(now, make=partial(load_prompts, server), key=key).prompts
+    except Error as error:
+        raise_lost_database(error)
+        # Not migrated: use what is known, and cache nothing.
+        logger.warning("Stored prompts cannot be read.", exc_info=True)
+        latest = _prompts.latest(key)
+        return latest.prompts if latest else {}
 
 
 def load_prompts(server: str, before: CachedPrompts | None) -> CachedPrompts:
     compiled = before.bodies if before else {}
     bodies: dict[Any, Body | None] = {}
     prompts = {}
-    for version, groups in rows_of(server):
+    for version in enabled_versions(server):
         key = version.pk, version.created_at
         try:
             body = compiled[key] if key in compiled else body_of(version)
@@ -429,11 +430,9 @@ def load_prompts(server: str, before: CachedPrompts | None) -> CachedPrompts:
         bodies[key] = body
         if body is not None:
             template = version.template
+            groups = frozenset(group.pk for group in template.groups.all())
             prompts[template.name] = StoredPrompt(template, body, groups=groups)
     return CachedPrompts(prompts=prompts, bodies=bodies)
-
-
-stored_prompts = StoredPrompts()
 
 
 def body_of(version: PromptVersion) -> Body:
@@ -441,47 +440,36 @@ def body_of(version: PromptVersion) -> Body:
     return compile_contents(parse_contents(version.arguments, version.messages))
 
 
-def rows_of(server: str) -> list[tuple[PromptVersion, frozenset[Any]]]:
-    """The newest version of each enabled prompt, and its groups. Two queries."""
+def enabled_versions(server: str) -> list[PromptVersion]:
+    """The newest version of each enabled prompt, with its groups. Three queries."""
     # A replica could lag behind the cache version.
     using = router.db_for_write(PromptTemplate)
-    newest = (
-        PromptVersion.objects.filter(template=models.OuterRef("template"))
-        .order_by("-number")
-        .values("number")[:1]
+    newest = PromptVersion.objects.using(using).order_by("-number")[:1]
+    templates: Any = PromptTemplate.objects.using(using).filter(server=server, enabled=True)
+    templates = templates.prefetch_related(
+        models.Prefetch("versions", newest, to_attr="newest_versions"),
+        models.Prefetch("groups", Group.objects.using(using)),
     )
-    versions = (
-        PromptVersion.objects.using(using)
-        .filter(template__server=server, template__enabled=True, number=models.Subquery(newest))
-        .select_related("template")
-        .order_by("template__name")
-    )
-    between: Any = PromptTemplate.groups.through
-    pairs = between.objects.using(using).filter(prompttemplate__server=server)
     # A missing table must not break the transaction around the call.
-    is_inside = transaction.get_connection(using).in_atomic_block
-    with transaction.atomic(using=using) if is_inside else nullcontext():
-        groups: dict[Any, set[Any]] = {}
-        for template, group in pairs.values_list("prompttemplate_id", "group_id"):
-            groups.setdefault(template, set()).add(group)
-        return [(version, frozenset(groups.get(version.template_id, ()))) for version in versions]
+    with apart(using):
+        return [version for template in templates for version in template.newest_versions]
 
 
 def all_prompts(rights: Rights) -> Iterator[Prompt]:
     """Every prompt of this server, whoever may get it: those of code and files, then rows."""
     registered = rights.registry.prompts
     yield from registered.values()
-    for name, prompt in stored_prompts.read(rights.principal.server).items():
+    for name, prompt in stored_prompts(rights.principal.server).items():
         if name not in registered:
             yield prompt
 
 
 def prompt_called(rights: Rights, name: str) -> Prompt | None:
     registered = rights.registry.prompts.get(name)
-    return registered or stored_prompts.read(rights.principal.server).get(name)
+    return registered or stored_prompts(rights.principal.server).get(name)
 
 
 def prompt_groups(server: str) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """To whom the prompts of staff are given, by name: the same text in each process."""
-    rows = stored_prompts.read(server)
+    rows = stored_prompts(server)
     return tuple((name, tuple(sorted(map(str, rows[name].groups)))) for name in sorted(rows))

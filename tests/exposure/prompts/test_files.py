@@ -7,7 +7,7 @@ from django.core.checks import run_checks
 
 import mcp_django as mcp
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure.prompts.files import LARGEST, BrokenPrompt, FilePrompt, PromptFiles
+from mcp_django.exposure.prompts.files import LARGEST, BrokenPrompt, FilePrompt, read_files
 from mcp_django.exposure.registry import registry
 from mcp_django.protocol.results import PromptArgument
 from tests.exposure.function_tools import get, rights_of, said
@@ -36,7 +36,7 @@ def write(folder, name, text, *, age=0):
 
 
 def text_of(prompts, name):
-    return prompts[name].body.parts[0].content.source
+    return prompts[name].body.parts[0][1].source
 
 
 def test_files_of_the_settings_come_before_those_of_apps(folder, tmp_path, settings):
@@ -44,7 +44,7 @@ def test_files_of_the_settings_come_before_those_of_apps(folder, tmp_path, setti
     write(tmp_path / "two" / "mcp" / "prompts", "hello.md", "second")
     write(tmp_path / "two" / "mcp" / "prompts", "bye.md", "second")
 
-    found = PromptFiles().read()
+    found = read_files()
 
     assert text_of(found.prompts, "hello") == "first"
     assert text_of(found.prompts, "bye") == "second"
@@ -64,7 +64,7 @@ def test_a_broken_file_is_left_out_and_never_empties_the_list(folder, caplog):
     (folder / "folder.md").mkdir()
     (folder / "gone.md").symlink_to(folder / "nowhere")
 
-    found = PromptFiles().read()
+    found = read_files()
 
     assert {"good"} <= found.prompts.keys() <= {"good", "shop_greeting"}
     assert {path.name for path in found.problems} == {
@@ -76,17 +76,16 @@ def test_a_broken_file_is_left_out_and_never_empties_the_list(folder, caplog):
 @pytest.mark.parametrize("debug", [True, False])
 def test_with_debug_a_changed_file_is_read_again(folder, settings, debug):
     settings.DEBUG = debug
-    files = PromptFiles()
     path = write(folder, "hello.md", "old")
-    before = files.read()
-    unchanged = files.read()
+    before = read_files()
+    unchanged = read_files()
 
     write(folder, "hello.md", "new", age=9)
-    changed = files.read()
+    changed = read_files()
     write(folder, "other.md", "new")
     (folder / "loop.md").symlink_to(folder / "nowhere")
     path.unlink()
-    left = files.read()
+    left = read_files()
 
     assert unchanged is before
     assert text_of(changed.prompts, "hello") == ("new" if debug else "old")

@@ -14,6 +14,7 @@ from django.test.utils import CaptureQueriesContext
 import mcp_django as mcp
 from mcp_django.cached import Cached
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.prompts import stored
 from mcp_django.exposure.prompts.stored import add_version, all_prompts, stored_prompts
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
@@ -39,7 +40,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture(autouse=True)
 def nothing_kept(monkeypatch):
     """What another test wrote was rolled back without a word."""
-    monkeypatch.setattr(stored_prompts, "_kept", Cached())
+    monkeypatch.setattr(stored, "_prompts", Cached())
 
 
 def texts(client, prompt, /, **arguments):
@@ -224,7 +225,7 @@ def test_a_prompt_of_a_group_exists_for_its_members_only(make_user):
     assert seen(other) == {"open"}
     assert seen(root) == {"open"}
     assert seen(member, models=["shop.order"]) == {"apple", "open"}
-    assert not stored_prompts.read("default")["open"].exists_for(rights_of(member, scopes=()))
+    assert not stored_prompts("default")["open"].exists_for(rights_of(member, scopes=()))
     member.groups.clear()
     assert seen(member) == {"open"}
 
@@ -241,7 +242,7 @@ def test_where_code_of_the_site_has_a_say_groups_are_asked_for_at_each_call(staf
     group = Group.objects.create(name="Support")
     staff.groups.add(group)
     make_prompt("apple", "one", groups=[group])
-    prompt = stored_prompts.read("default")["apple"]
+    prompt = stored_prompts("default")["apple"]
     first = rights_of(staff)
 
     with CaptureQueriesContext(connection) as captured:
@@ -255,7 +256,7 @@ def test_users_without_groups_get_what_is_for_everybody():
     group = Group.objects.create(name="Support")
     make_prompt("apple", "one", groups=[group])
     make_prompt("open", "one")
-    found = stored_prompts.read("default")
+    found = stored_prompts("default")
 
     class Plain:
         pk = 1
