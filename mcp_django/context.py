@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from asgiref.sync import sync_to_async
 from django.http import HttpRequest
@@ -57,19 +57,6 @@ UNDECLARED = (
 )
 
 
-class Elicitor(Protocol):
-    """Asks the client of one call, in the way of its era."""
-
-    def ask(self, key: str, form: Any, *, message: _StrOrPromise) -> Any: ...
-    def ask_url(self, key: str, url: str, *, message: _StrOrPromise) -> None: ...
-    def confirm(self, text: _StrOrPromise, *, key: str, digest: str) -> None: ...
-    def sample(
-        self, key: str, messages: Sequence[str | PromptMessage], *, options: Mapping[str, Any]
-    ) -> Any: ...
-    def roots(self, key: str) -> Any: ...
-    def together(self) -> AbstractContextManager[None]: ...
-
-
 @dataclass(kw_only=True)
 class CallContext:
     """Everything that the code behind one call may use.
@@ -87,8 +74,8 @@ class CallContext:
     sent_input: questions.InputParams = field(default_factory=questions.InputParams)
     #: Whether the transport brings requests of ours to the client, and its answers back.
     can_request: bool = False
-    #: Set for what was declared with asks=True.
-    interview: Elicitor | None = None
+    #: The Elicitation that asks the client. Set for what was declared with asks=True.
+    interview: Any = None
     #: What staff want a person to agree to before a function runs that asks for itself.
     asked_first: str = ""
     #: Name and version of the connected program, as it says itself. Never a security input.
@@ -274,9 +261,10 @@ class CallContext:
 
     def together(self) -> AbstractContextManager[None]:
         """Ask everything inside the block at once. What has no answer yet is None in there."""
-        return self._interviewed().together()
+        block: AbstractContextManager[None] = self._interviewed().together()
+        return block
 
-    def _interviewed(self) -> Elicitor:
+    def _interviewed(self) -> Any:
         if self.interview is None:
             raise RuntimeError(UNDECLARED)
         return self.interview

@@ -44,9 +44,8 @@ class CachePerPrincipal(Generic[Key, Value]):
     """
 
     def of(self, principal: Principal) -> dict[Key, Value]:
-        found = principal.caches.get(self)
         # Of two threads that come at once, both get the same.
-        return principal.caches.setdefault(self, {}) if found is None else found
+        return principal.caches.setdefault(self, {})
 
 
 @dataclass(frozen=True, kw_only=True)

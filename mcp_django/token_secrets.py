@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 import secrets
-import string
 from zlib import crc32
+
+from django.core.signing import b62_encode
+from django.utils.crypto import get_random_string
 
 PREFIX = "mcp_"
 PATTERN = r"mcp_[0-9A-Za-z]{49}"
-ALPHABET = string.digits + string.ascii_uppercase + string.ascii_lowercase
 #: 62 ** 43 is just over 2 ** 256.
 RANDOM_LENGTH = 43
 #: 62 ** 6 is over 2 ** 32.
@@ -24,17 +25,12 @@ _whole = re.compile(PATTERN, re.ASCII)
 
 
 def new_secret() -> str:
-    body = PREFIX + "".join(secrets.choice(ALPHABET) for _ in range(RANDOM_LENGTH))
+    body = PREFIX + get_random_string(RANDOM_LENGTH)
     return body + checksum(body)
 
 
 def checksum(body: str) -> str:
-    number = crc32(body.encode("ascii"))
-    digits = ""
-    for _ in range(CHECKSUM_LENGTH):
-        number, digit = divmod(number, len(ALPHABET))
-        digits = ALPHABET[digit] + digits
-    return digits
+    return b62_encode(crc32(body.encode("ascii"))).rjust(CHECKSUM_LENGTH, "0")
 
 
 def is_well_formed(text: str) -> bool:

@@ -4,7 +4,6 @@ attributes or write HTML are left out.
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
@@ -230,10 +229,4 @@ LIBRARY.tag("templatetag", do_templatetag)
 LIBRARY.tag("verbatim", do_verbatim)
 _functions = {name: defaultfilters.register.filters[name] for name in NAMES}
 for _name, _function in {**_functions, "floatformat": floatformat, "join": join}.items():
-    _bounded = bounded(_function)
-    # A filter may be called like a local time, and Django's decorators tell it so.
-    _bounded.expects_localtime = getattr(  # type: ignore[attr-defined]  # Django's way to say it
-        inspect.unwrap(_function), "expects_localtime", False
-    )
-    _bounded._filter_name = _name  # type: ignore[attr-defined]  # as above
-    LIBRARY.filters[_name] = _bounded
+    LIBRARY.filter(_name, bounded(_function))

@@ -6,7 +6,7 @@ import pytest
 from django.core.management import CommandError
 from django.utils import timezone
 
-from mcp_django.management.commands import mcp_prune
+from mcp_django.exposure.questions import idempotency
 from mcp_django.models import CallRecord, IdempotentAnswer, SpentConfirmation, Upload
 
 pytestmark = pytest.mark.django_db
@@ -20,7 +20,7 @@ CALLS = [("alice", 100), ("bob", 100), ("alice", 3), (None, 100), ("bob", 1), ("
 @pytest.fixture
 def left(alice, django_user_model, monkeypatch):
     """The calls that are still there."""
-    monkeypatch.setattr(mcp_prune, "CHUNK", 2)
+    monkeypatch.setattr(idempotency, "CHUNK", 2)
     users = {"alice": alice, "bob": django_user_model.objects.create_user("bob"), None: None}
     for name, days in CALLS:
         at = timezone.now() - timedelta(days=days)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -11,12 +11,9 @@ from django.db import router
 from django.utils import timezone
 
 from mcp_django.conf import get_config
-from mcp_django.exposure.questions.idempotency import prune_promises
+from mcp_django.exposure.questions.idempotency import delete_in_chunks, prune_promises
 from mcp_django.management.commands.mcp_token import find_user
 from mcp_django.models import CallRecord, Upload
-
-#: Rows in one statement: nobody who writes waits long for it.
-CHUNK = 5000
 
 
 class Command(BaseCommand):
@@ -41,26 +38,14 @@ class Command(BaseCommand):
         if days is None and found is None:
             days = get_config().audit_days
         now = timezone.now()
-        before = None if days is None else now - timedelta(days=days)
-        deleted = delete_calls(before=before, user=found)
-        self.stdout.write(f"Records of calls deleted: {deleted}.")
+        records = CallRecord.objects.using(router.db_for_write(CallRecord))
+        if days is not None:
+            records = records.filter(at__lt=now - timedelta(days=days))
+        if found is not None:
+            records = records.filter(user=found)
+        self.stdout.write(f"Records of calls deleted: {delete_in_chunks(records)}.")
         if found is None:
             promises = prune_promises(now)
             self.stdout.write(f"Confirmations and repeated answers deleted: {promises}.")
             files, _ = Upload.expired(now).delete()
             self.stdout.write(f"Expired files for assistants deleted: {files}.")
-
-
-def delete_calls(*, before: datetime | None, user: Any) -> int:
-    """Delete records from before a time, of one user or of all, and return how many."""
-    records = CallRecord.objects.using(router.db_for_write(CallRecord))
-    if before is not None:
-        records = records.filter(at__lt=before)
-    if user is not None:
-        records = records.filter(user=user)
-    total = 0
-    while keys := list(records.order_by("pk").values_list("pk", flat=True)[:CHUNK]):
-        # A range: no database takes lists of so many everywhere.
-        deleted, _ = records.filter(pk__gte=keys[0], pk__lte=keys[-1]).delete()
-        total += deleted
-    return total
