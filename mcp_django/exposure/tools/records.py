@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from django.apps import apps
 from django.db import router
+from django.utils.functional import SimpleLazyObject
 from msgspec import UNSET
 
 from mcp_django.conf import get_config
@@ -48,7 +50,11 @@ from mcp_django.principal import READ
 from mcp_django.protocol.content import Content, TextContent
 from mcp_django.protocol.results import ReadResult, ToolAnnotations, ToolDefinition, ToolResult
 
-READING = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
+if TYPE_CHECKING:
+    from mcp_django.exposure.admin_bridge import writes
+else:
+    # The admin is optional, but who may write has it.
+    writes = SimpleLazyObject(partial(import_module, "mcp_django.exposure.admin_bridge.writes"))
 
 
 class RecordTool:
@@ -56,7 +62,6 @@ class RecordTool:
 
     lane = Lane.QUERY
     asks = False
-    confirms_itself = False
 
     def __init__(
         self,
@@ -64,17 +69,30 @@ class RecordTool:
         arguments: type[asked.ToolArguments],
         *,
         title: str,
-        annotations: ToolAnnotations = READING,
+        verb: str = "",
+        confirms_itself: bool = False,
+        part_of: str = "",
     ) -> None:
         self.name = function.__name__
         self.function = function
+        #: What it does to records. Empty: it only reads.
+        self.verb = verb
+        #: What is changed or deleted is shown, and the person agrees to it, in each call.
+        self.confirms_itself = confirms_itself
+        #: The tool without which staff leave nobody this one.
+        self.part_of = part_of
         self.arguments = Arguments.of_struct(self.name, arguments)
         self._definition = ToolDefinition(
             name=self.name,
             title=title,
             description=" ".join((arguments.__doc__ or "").split()),
             input_schema=self.arguments.schema,
-            annotations=annotations,
+            annotations=ToolAnnotations(
+                read_only=not verb,
+                destructive=verb not in ("", ADD),
+                idempotent=verb in ("", CHANGE),
+                open_world=False,
+            ),
         )
 
     @property
@@ -202,26 +220,6 @@ class WriteTool(RecordTool):
     # It runs code of the site: forms, hooks, storages.
     lane = Lane.WORK
 
-    def __init__(
-        self,
-        function: Callable[[CallContext, Rights, Any], Outcome],
-        arguments: type[asked.ToolArguments],
-        *,
-        verb: str,
-        title: str,
-        confirms_itself: bool = False,
-        part_of: str = "",
-    ) -> None:
-        annotations = ToolAnnotations(
-            read_only=False, destructive=verb != ADD, idempotent=verb == CHANGE, open_world=False
-        )
-        super().__init__(function, arguments, title=title, annotations=annotations)
-        self.verb = verb
-        #: What is changed or deleted is shown, and the person agrees to it, in each call.
-        self.confirms_itself = confirms_itself
-        #: The tool without which staff leave nobody this one.
-        self.part_of = part_of
-
     def exists_for(self, rights: Rights) -> bool:
         # The admin is optional.
         has_admin = apps.is_installed("django.contrib.admin")
@@ -246,8 +244,6 @@ class WriteTool(RecordTool):
         """Return what a person is asked before a call. Raises ToolError for what could only fail:
         for rights that are missing, and for values that no form takes.
         """
-        from mcp_django.exposure.admin_bridge import writes
-
         return writes.question_about(context, rights, self.decode(arguments))
 
 
@@ -285,26 +281,25 @@ def has_pages(rights: Rights, exposure: ModelExposure) -> bool:
 
 
 def create_record(context: CallContext, rights: Rights, given: asked.CreateRecord) -> ToolResult:
-    from mcp_django.exposure.admin_bridge import writes
-
     # Before an old answer is given again: rights may have changed since.
     exposure = rights.exposure(given.model)
     model_admin_for(rights, exposure, ADD)
     work = partial(writes.save, context, rights, given)
+    sent = {"model": given.model, "values": given.values, "inlines": given.inlines or {}}
     if given.idempotency_key is UNSET or given.dry_run:
         answer = work()
-        # A dry run leaves no key.
-        keys = [answer["pk"]] if "pk" in answer else []
-        return result_of_write(answer, model=given.model, keys=keys)
-    answer = once(
-        context.principal,
-        tool="create_record",
-        key=given.idempotency_key,
-        arguments={"model": given.model, "values": given.values, "inlines": given.inlines or {}},
-        work=work,
-        is_readable=partial(is_readable, rights, exposure),
-    )
-    return result_of_write(answer, model=given.model, keys=[answer["pk"]])
+    else:
+        answer = once(
+            context.principal,
+            tool="create_record",
+            key=given.idempotency_key,
+            arguments=sent,
+            work=work,
+            is_readable=partial(is_readable, rights, exposure),
+        )
+    # A dry run leaves no key.
+    keys = [answer["pk"]] if "pk" in answer else []
+    return result_of_write(answer, model=given.model, keys=keys)
 
 
 def is_readable(rights: Rights, exposure: ModelExposure, answer: dict[str, Any]) -> bool:
@@ -326,8 +321,6 @@ def is_readable(rights: Rights, exposure: ModelExposure, answer: dict[str, Any])
 
 
 def update_record(context: CallContext, rights: Rights, given: asked.UpdateRecord) -> ToolResult:
-    from mcp_django.exposure.admin_bridge import writes
-
     answer = writes.save(context, rights, given)
     return result_of_write(answer, model=given.model, keys=[given.pk])
 
@@ -337,8 +330,7 @@ MOST_UPDATED = 200
 
 
 def update_records(context: CallContext, rights: Rights, given: asked.UpdateRecords) -> ToolResult:
-    # The admin is optional, but who may write has it.
-    from mcp_django.exposure.admin_bridge import writes
+    # Late, as it imports the log of the admin.
     from mcp_django.exposure.tools.action_calls import digest_of_keys, selected_keys
 
     exposure = rights.exposure(given.model)
@@ -375,15 +367,11 @@ def update_records(context: CallContext, rights: Rights, given: asked.UpdateReco
 
 
 def undo_change(context: CallContext, rights: Rights, given: asked.UndoChange) -> ToolResult:
-    from mcp_django.exposure.admin_bridge.writes import undo
-
-    answer = undo(context, rights, given)
+    answer = writes.undo(context, rights, given)
     return result_of_write(answer, model=given.model, keys=[given.pk])
 
 
 def delete_record(context: CallContext, rights: Rights, given: asked.DeleteRecord) -> ToolResult:
-    from mcp_django.exposure.admin_bridge import writes
-
     answer = writes.delete(context, rights, given)
     return result_of_write(answer, model=given.model, keys=answer["keys"])
 
@@ -578,7 +566,4 @@ def writing_of(context: CallContext, rights: Rights, exposure: ModelExposure) ->
     """What can be set of the records of a model, by tool. Empty for those who may only read."""
     if not any(may(rights, exposure.model, verb) for verb in SCOPES):
         return {}
-    # The admin is optional, but who may write has it.
-    from mcp_django.exposure.admin_bridge import writes
-
     return writes.describe_writing(context, rights, exposure)
