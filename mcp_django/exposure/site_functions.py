@@ -26,7 +26,7 @@ from mcp_django.exposure.paths import meant
 from mcp_django.exposure.primitives import PendingCall, may_reach
 from mcp_django.exposure.questions.conversation import Elicitation, awaited
 from mcp_django.principal import READ
-from mcp_django.protocol.results import PromptDefinition, ToolDefinition
+from mcp_django.protocol.results import ToolDefinition
 
 if TYPE_CHECKING:
     from django.utils.functional import _StrOrPromise
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 T = TypeVar("T")
-AnyDefinition = TypeVar("AnyDefinition", ToolDefinition, PromptDefinition)
 
 
 class SiteFunction:
@@ -101,7 +100,7 @@ class SiteFunction:
         has_scope = rights.has_scopes(frozenset({self.scope}))
         return has_scope and may_reach(rights, self.permission, name=f"the {self.kind} {self.key}")
 
-    def localized(self, definition: AnyDefinition) -> AnyDefinition:
+    def localized(self, definition: ToolDefinition) -> ToolDefinition:
         """The definition with its lazy texts in the language of the moment."""
         if isinstance(self.title, Promise) or isinstance(self.description, Promise):
             return replace(definition, title=str(self.title), description=str(self.description))

@@ -138,11 +138,12 @@ def plan(documents: Iterable[Document], *, server: str) -> list[Step]:
 
 
 def step_of(document: Document, *, server: str) -> Step:
-    before = PromptTemplate.objects.filter(server=server, name=document.name).first()
-    template = PromptTemplate.objects.get(pk=before.pk) if before else PromptTemplate()
-    template.server = server
-    for name in DOCUMENT_COLUMNS:
-        setattr(template, name, getattr(document, name))
+    templates = PromptTemplate.objects.filter(server=server, name=document.name)
+    template = templates.first() or PromptTemplate(server=server)
+    is_new = template.pk is None
+    columns = {name: getattr(document, name) for name in DOCUMENT_COLUMNS}
+    is_changed = any(getattr(template, name) != columns[name] for name in columns)
+    vars(template).update(columns)
     groups = list(Group.objects.filter(name__in=document.groups))
     known = {one.name for one in groups}
     # Without the group it would be for everybody.
@@ -162,11 +163,11 @@ def step_of(document: Document, *, server: str) -> Step:
         template=template,
         contents=contents,
         groups=groups,
-        is_new=before is None,
-        changes_template=before is None
-        or set(before.groups.values_list("name", flat=True)) != known
-        or any(getattr(before, name) != getattr(template, name) for name in DOCUMENT_COLUMNS),
-        changes_contents=before is None or contents_of(newest_version(before)) != contents,
+        is_new=is_new,
+        changes_template=is_new
+        or is_changed
+        or set(template.groups.values_list("name", flat=True)) != known,
+        changes_contents=is_new or contents_of(newest_version(template)) != contents,
     )
 
 

@@ -93,9 +93,9 @@ def read_all(folders: tuple[Path, ...]) -> FilesRead:
             with path.open("rb") as file:
                 content = file.read(LARGEST + 1)
             if len(content) > LARGEST:
-                raise BrokenPrompt(f"longer than {LARGEST} bytes")
+                raise ImproperlyConfigured(f"longer than {LARGEST} bytes")
             prompts[path.stem] = FilePrompt(path.stem, content.decode())
-        except (BrokenPrompt, OSError, ValueError) as error:  # ValueError: not UTF-8
+        except (ImproperlyConfigured, OSError, ValueError) as error:  # ValueError: not UTF-8
             logger.error("The prompt %s is left out: %s", path, error)
             problems[path] = str(error)
     return FilesRead(prompts=prompts, problems=problems)
@@ -106,10 +106,6 @@ HEADING = re.compile(r"## (user|assistant)\s*")
 ARGUMENT_NAME = re.compile(r"[a-z][a-z0-9_]*")
 #: What these names mean in every template.
 TAKEN = frozenset({"forloop"})
-
-
-class BrokenPrompt(Exception):
-    """A file that is not a prompt. The sentence is for its author."""
 
 
 class ArgumentHeader(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
@@ -131,19 +127,16 @@ class FilePrompt(TemplatePrompt):
     """A prompt that a file describes."""
 
     def __init__(self, name: str, source: str) -> None:
-        """Raises BrokenPrompt."""
+        """Raises ImproperlyConfigured."""
         try:
             check_name(name, kind="prompt")
         except ImproperlyConfigured:
-            raise BrokenPrompt(
+            raise ImproperlyConfigured(
                 "a file of a prompt is called like a function: a-z, 0-9 and single underscores, "
                 "a letter first, at most 40 characters, and .md"
             ) from None
         header, text, line = split_header(source)
-        try:
-            self.permission = check_permission(header.permission, of=f"prompt {name!r}")
-        except ImproperlyConfigured as error:
-            raise BrokenPrompt(str(error)) from None
+        self.permission = check_permission(header.permission, of=f"prompt {name!r}")
         super().__init__(
             name,
             body_from(header, text, line=line),
@@ -163,15 +156,17 @@ def split_header(source: str) -> tuple[Header, str, int]:
         return Header(), "\n".join(lines), 1
     ends = [number for number, line in enumerate(lines[1:], start=1) if line.rstrip() == FENCE]
     if not ends:
-        raise BrokenPrompt(f"line 1: there is no second line {FENCE} to end the front matter")
+        raise ImproperlyConfigured(
+            f"line 1: there is no second line {FENCE} to end the front matter"
+        )
     try:
         # An empty line for the fence, so that errors name the lines of the file.
         found = tomllib.loads("\n".join(["", *lines[1 : ends[0]]]))
         header = msgspec.convert(found, Header)
     except tomllib.TOMLDecodeError as error:
-        raise BrokenPrompt(f"the front matter is not TOML: {error}") from None
+        raise ImproperlyConfigured(f"the front matter is not TOML: {error}") from None
     except msgspec.ValidationError as error:
-        raise BrokenPrompt(f"the front matter: {error}") from None
+        raise ImproperlyConfigured(f"the front matter: {error}") from None
     return header, "\n".join(lines[ends[0] + 1 :]), ends[0] + 2
 
 
@@ -179,7 +174,7 @@ def body_from(header: Header, text: str, *, line: int) -> Body:
     """The messages between headings. The text before the first heading is the user's."""
     contents = Contents(arguments=[*map(argument_from, header.arguments)])
     if len({argument.name for argument in header.arguments}) < len(header.arguments):
-        raise BrokenPrompt("two arguments have the same name")
+        raise ImproperlyConfigured("two arguments have the same name")
     messages: list[tuple[str, int, list[str]]] = [("user", line, [])]
     for number, written in enumerate(text.split("\n"), start=line):
         if heading := HEADING.fullmatch(written):
@@ -194,15 +189,15 @@ def body_from(header: Header, text: str, *, line: int) -> Body:
                 parts.append(part_of(contents, message))
             except TemplateError as error:
                 at = first + (error.line or 1) - 1
-                raise BrokenPrompt(f"line {at}: {error.reason}") from None
+                raise ImproperlyConfigured(f"line {at}: {error.reason}") from None
     if not parts:
-        raise BrokenPrompt("there is no text in it")
+        raise ImproperlyConfigured("there is no text in it")
     return Body(contents=contents, parts=parts)
 
 
 def argument_from(header: ArgumentHeader) -> ArgumentContent:
     if not ARGUMENT_NAME.fullmatch(header.name) or header.name in TAKEN:
-        raise BrokenPrompt(f"{header.name!a} cannot be the name of an argument")
+        raise ImproperlyConfigured(f"{header.name!a} cannot be the name of an argument")
     # The value of an argument with choices is one of the author's own words.
     kind: Any = CHOICE if header.choices else TEXT
     return ArgumentContent(type=kind, **msgspec.structs.asdict(header))

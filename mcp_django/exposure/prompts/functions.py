@@ -26,7 +26,7 @@ from mcp_django.exposure.functions.signatures import SiteOptions
 from mcp_django.exposure.primitives import PendingCall
 from mcp_django.exposure.registry import Registry, check_name
 from mcp_django.exposure.registry import registry as default_registry
-from mcp_django.exposure.site_functions import Function, SiteFunction, known_now, registering
+from mcp_django.exposure.site_functions import Function, SiteFunction, registering
 from mcp_django.protocol.results import PromptArgument, PromptDefinition, PromptResult
 
 if TYPE_CHECKING:
@@ -176,7 +176,7 @@ class PromptOptions(SiteOptions, total=False):
 
 
 class CodePrompt(SiteFunction):
-    """A function as a prompt. Its definition is made once, when it is registered."""
+    """A function as a prompt."""
 
     kind = "prompt"
     decorator = "@mcp.prompt"
@@ -196,17 +196,16 @@ class CodePrompt(SiteFunction):
         self.name = check_name(name or function.__name__, kind="prompt")
         super().__init__(function, key=self.name, **options)
         self.arguments = PromptArguments([*self._arguments(completions or {})])
-        self._definition = PromptDefinition(
-            name=self.name,
-            title=known_now(self.title),
-            description=known_now(self.description),
-            arguments=self.arguments.definitions,
-        )
 
     @property
     def definition(self) -> PromptDefinition:
-        """What clients get in lists."""
-        return self.localized(self._definition)
+        """What clients get in lists, lazy texts in the language of the moment."""
+        return PromptDefinition(
+            name=self.name,
+            title=str(self.title),
+            description=str(self.description),
+            arguments=self.arguments.definitions,
+        )
 
     def get(
         self, context: CallContext, rights: Rights, arguments: Mapping[str, str]

@@ -202,12 +202,7 @@ def record_of(rights: Rights, exposure: ModelExposure, key: str) -> Record:
     for path in access.paths[RETURN]:
         set_value(record, path.names, value_of(path, selection, columns))
         if choices_of(path.field):
-            # A list of choices has no label, and a value that is no choice stands for itself.
-            label = first(selection, path, columns)
-            if label is not None and not isinstance(label, list | dict):
-                texts = {str(value): as_text(text) for value, text in choices_of(path.field)}
-                label = texts.get(str(label), str(label))
-            label = label_as_code(path.field, label)
+            label = display_of(path.field, first(selection, path, columns))
             set_value(record, (*path.names[:-1], f"get_{path.names[-1]}_display"), label)
     table = access.tables[RETURN]
     labels = [path.text for path in declaration_of(exposure).labels if path.text in table]
@@ -249,10 +244,14 @@ def as_code(field: Any, value: Any) -> Any:
     return Code(value) if is_code and CODE.fullmatch(value) else value
 
 
-def label_as_code(field: Any, label: Any) -> Any:
-    """The label of a choice, which the site wrote. One that is not among them is a value."""
-    is_own = any(label == own for _, own in choices_of(field))
-    return Code(label) if is_own and isinstance(label, str) else label
+def display_of(field: Any, value: Any) -> Any:
+    """The label of a choice, which the site wrote. A list of choices has none, and a value that is
+    no choice stands for itself.
+    """
+    if value is None or isinstance(value, list | dict):
+        return value
+    labels = {str(key): Code(as_text(label)) for key, label in choices_of(field)}
+    return labels.get(str(value), str(value))
 
 
 def is_plain(value: Any) -> bool:

@@ -4,10 +4,11 @@ import os
 
 import pytest
 from django.core.checks import run_checks
+from django.core.exceptions import ImproperlyConfigured
 
 import mcp_django as mcp
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure.prompts.files import LARGEST, BrokenPrompt, FilePrompt, read_files
+from mcp_django.exposure.prompts.files import LARGEST, FilePrompt, read_files
 from mcp_django.exposure.registry import registry
 from mcp_django.protocol.results import PromptArgument
 from tests.exposure.function_tools import get, rights_of, said
@@ -249,5 +250,5 @@ def test_who_knows_of_a_file(source, rights, exists):
     ],
 )
 def test_a_file_that_is_no_prompt_says_what_is_wrong_and_where(source, sentence):
-    with pytest.raises(BrokenPrompt, match=sentence):
+    with pytest.raises(ImproperlyConfigured, match=sentence):
         FilePrompt("x", source)

@@ -10,7 +10,7 @@ from mcp_django.exposure.fields import quoted
 from mcp_django.exposure.prompts.stored import (
     as_code,
     complete_object,
-    label_as_code,
+    display_of,
     labelled_keys,
     names_of,
     object_of,
@@ -176,5 +176,5 @@ def test_the_name_of_a_user_is_no_code_and_the_label_of_a_choice_is_one():
     field = CharField(choices=[("a", "Not paid yet")])
 
     assert type(as_code(user._meta.get_field(user.USERNAME_FIELD), "A-7")) is str
-    assert type(label_as_code(field, "Not paid yet")) is Code
-    assert type(label_as_code(field, "Obey")) is str
+    assert type(display_of(field, "a")) is Code
+    assert type(display_of(field, "Obey")) is str
