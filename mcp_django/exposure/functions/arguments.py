@@ -89,7 +89,18 @@ class Arguments:
         self.required = [name for name in self.annotations if name not in signature.defaults]
         fields: list[Any] = []
         for name, annotation in self.annotations.items():
-            check_annotation(name, annotation, tool=tool)
+            try:
+                input_schema({name: annotation}, defaults={}, descriptions={})
+                msgspec.json.Decoder(annotation)
+            except NameError as error:
+                where = f"the type of {name}, an argument of the tool {tool!r},"
+                raise ImproperlyConfigured(unresolved(error, where=where)) from error
+            except TypeError as error:
+                raise ImproperlyConfigured(
+                    f"The argument {name} of the tool {tool!r} cannot be read from JSON: "
+                    f"{last_line(error)}. Take plain data, such as the key of a record, and look "
+                    "the record up yourself."
+                ) from error
             # A default is copied for each call, so that one caller never sees another's list.
             default: dict[str, Any] = {}
             if name in signature.defaults:
@@ -330,22 +341,6 @@ def unpacked(
             if types_of(member) == {"string"}:
                 return [text]
     return text
-
-
-def check_annotation(name: str, annotation: Any, *, tool: str) -> None:
-    """Raise ImproperlyConfigured for a type that JSON cannot be read into."""
-    try:
-        input_schema({name: annotation}, defaults={}, descriptions={})
-        msgspec.json.Decoder(annotation)
-    except NameError as error:
-        where = f"the type of {name}, an argument of the tool {tool!r},"
-        raise ImproperlyConfigured(unresolved(error, where=where)) from error
-    except TypeError as error:
-        raise ImproperlyConfigured(
-            f"The argument {name} of the tool {tool!r} cannot be read from JSON: "
-            f"{last_line(error)}. Take plain data, such as the key of a record, and look the "
-            "record up yourself."
-        ) from error
 
 
 def check_plain(value: Any, *, deepest: int) -> None:

@@ -44,7 +44,11 @@ class Results:
 
     def __init__(self, tool: str, annotation: Any) -> None:
         self.tool = tool
-        self.annotation = without_result(annotation)
+        members = get_args(annotation) if is_union(annotation) else ()
+        if ToolResult in members:
+            # It may replace any other result.
+            annotation = reduce(or_, [kind for kind in members if kind is not ToolResult])
+        self.annotation = annotation
         #: That of structured results. None where text or content is promised, or nothing.
         self.schema: dict[str, Any] | None = None
         self.is_wrapped = False
@@ -172,14 +176,6 @@ def plain_block(block: Content) -> Content:
         if isinstance(value, (str, Promise))
     }
     return replace(block, **plain)
-
-
-def without_result(annotation: Any) -> Any:
-    """The annotation without ToolResult as an alternative: one may replace any other result."""
-    members = get_args(annotation) if is_union(annotation) else ()
-    if ToolResult in members:
-        return reduce(or_, [one for one in members if one is not ToolResult])
-    return annotation
 
 
 def is_content_type(annotation: Any) -> bool:
