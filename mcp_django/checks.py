@@ -368,7 +368,8 @@ def check_databases(**kwargs: Any) -> Iterator[CheckMessage]:
     """W004."""
     for alias in connections:
         age = connections.settings[alias]["CONN_MAX_AGE"]
-        if age != 0 and serves_asgi():
+        # WSGI serves a site whose endpoint is a view, and that has no ASGI application.
+        if age != 0 and (has_application() or not has_view()):
             hint = f'DATABASES[{alias!r}]["CONN_MAX_AGE"] = 0.'
             if connections[alias].vendor == "postgresql":
                 hint += (
@@ -382,13 +383,6 @@ def check_databases(**kwargs: Any) -> Iterator[CheckMessage]:
                 hint=f"{hint} Where only WSGI serves the site, silence this.",
                 id="mcp_django.W004",
             )
-
-
-def serves_asgi() -> bool:
-    """Whether ASGI may serve views. A site whose endpoint is a view, and that has no ASGI
-    application, is served by WSGI.
-    """
-    return has_application() or not has_view()
 
 
 def has_application() -> bool:

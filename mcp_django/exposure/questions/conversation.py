@@ -33,7 +33,6 @@ from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_django.protocol.questions import Question
 from mcp_django.protocol.render import content
 from mcp_django.protocol.results import InputRequired, PromptMessage
-from mcp_django.protocol.revisions import Features
 from mcp_django.signing import digest_of_json, seal, unseal
 
 if TYPE_CHECKING:
@@ -155,41 +154,36 @@ class AnsweredField(BoundField):
         return self.form.data.get(self.html_name)
 
 
-class AskedForm:
-    """A form as a question, and as the reader of its answer."""
+def fill_in_answers(
+    form: BaseForm, content: Mapping[str, Any], properties: Mapping[str, Any]
+) -> bool:
+    """Whether the form takes the answers to what was asked, which these schemas say by name. What
+    was not asked, or not answered, stays as the form had it. `form.errors` says what is wrong.
+    """
+    data = {}
+    for name, form_field in form.fields.items():
+        if name not in properties or name not in content:
+            # A file stays without being opened.
+            form_field.disabled = not isinstance(form_field, FileField)
+        elif fits(content[name], properties[name]):
+            value = answer_for(form_field, content[name], properties[name])
+            data[form.add_prefix(name)] = value
+        else:
+            form_field.clean = refuse  # type: ignore[method-assign]
+    form.data, form.is_bound = data, True
+    form.bound_field_class = AnsweredField
+    form._bound_fields_cache = {}  # type: ignore[attr-defined]  # not in the stubs
+    form.full_clean()
+    return form.is_valid()
 
-    def __init__(self, form: BaseForm | type[BaseForm], *, features: Features) -> None:
-        self.form = form() if isinstance(form, type) else form
-        self.schema = Describer(flat=True, features=features).form(self.form)
 
-    def is_valid(self, content: Mapping[str, Any]) -> bool:
-        """Fill the form in. What was not asked, or not answered, stays as the form had it.
-        `form.errors` says what is wrong.
-        """
-        form, properties = self.form, self.schema["properties"]
-        data = {}
-        for name, form_field in form.fields.items():
-            if name not in properties or name not in content:
-                # A file stays without being opened.
-                form_field.disabled = not isinstance(form_field, FileField)
-            elif fits(content[name], properties[name]):
-                value = answer_for(form_field, content[name], properties[name])
-                data[form.add_prefix(name)] = value
-            else:
-                form_field.clean = refuse  # type: ignore[method-assign]
-        form.data, form.is_bound = data, True
-        form.bound_field_class = AnsweredField
-        form._bound_fields_cache = {}  # type: ignore[attr-defined]  # not in the stubs
-        form.full_clean()
-        return form.is_valid()
-
-    def faults(self) -> str:
-        """What is wrong with the answer, for a person."""
-        lines = []
-        for name, errors in self.form.errors.items():
-            label = "" if name == NON_FIELD_ERRORS else f"{self.form[name].label}: "
-            lines.append(label + " ".join(str(error) for error in errors))
-        return "\n".join(lines)
+def faults_of(form: BaseForm) -> str:
+    """What is wrong with the answers, for a person."""
+    lines = []
+    for name, errors in form.errors.items():
+        label = "" if name == NON_FIELD_ERRORS else f"{form[name].label}: "
+        lines.append(label + " ".join(str(error) for error in errors))
+    return "\n".join(lines)
 
 
 def answer_for(field: Field, value: Any, schema: Mapping[str, Any]) -> Any:
@@ -318,19 +312,20 @@ class Elicitation:
     # What code of the site calls, through its context
 
     def ask(self, key: str, form: Any, *, message: _StrOrPromise) -> Any:
-        asked = AskedForm(form, features=self.context.revision.features)
+        form = form() if isinstance(form, type) else form
+        schema = Describer(flat=True, features=self.context.revision.features).form(form)
         said = plain_text(message) or f"{self.name} needs an answer."
-        question = form_question(said, asked.schema)
+        question = form_question(said, schema)
         answer = self._answer(key, digest_of_json(question.as_wire()), questions.read_form)
         if answer is None:
             return self._need(key, question)
         if answer.action != "accept":
             self._take(key)
             raise Declined(is_explicit=answer.action == "decline")
-        if not asked.is_valid(answer.content or {}):
-            return self._need(key, form_question(f"{said}\n\n{asked.faults()}", asked.schema))
+        if not fill_in_answers(form, answer.content or {}, schema["properties"]):
+            return self._need(key, form_question(f"{said}\n\n{faults_of(form)}", schema))
         self._take(key)
-        return asked.form.cleaned_data
+        return form.cleaned_data
 
     def ask_url(self, key: str, url: str, *, message: _StrOrPromise) -> None:
         said = plain_text(message) or f"{self.name} needs you to open a page."

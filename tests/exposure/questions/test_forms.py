@@ -9,7 +9,8 @@ from django.utils import translation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mcp_django.exposure.questions.conversation import AskedForm
+from mcp_django.exposure.forms.schemas import Describer
+from mcp_django.exposure.questions.conversation import faults_of, fill_in_answers
 from mcp_django.protocol.revisions import MODERN
 from tests.shop.models import Customer, Order
 
@@ -37,8 +38,10 @@ class EverythingForm(forms.Form):
 
 
 def read(form, **content):
-    asked = AskedForm(form, features=FEATURES)
-    return asked.form.cleaned_data if asked.is_valid(content) else asked.faults()
+    form = form() if isinstance(form, type) else form
+    schema = Describer(flat=True, features=FEATURES).form(form)
+    is_valid = fill_in_answers(form, content, schema["properties"])
+    return form.cleaned_data if is_valid else faults_of(form)
 
 
 @pytest.mark.parametrize(
