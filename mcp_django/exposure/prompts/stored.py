@@ -290,14 +290,10 @@ def attribute_problems(body: Body, exposures: Mapping[str, ModelExposure]) -> It
         uses = content.uses if isinstance(content, RestrictedTemplate) else ()
         for line, (name, *bits) in uses:
             exposure = exposures.get(body.contents.models.get(name, ""))
-            if exposure is not None and bits and not is_attribute(exposure, bits):
-                yield Problem(
-                    part="messages",
-                    at=at,
-                    field="text",
-                    line=line,
-                    sentence=no_attribute(exposure, name, bits),
-                )
+            if exposure is None or not bits:
+                continue
+            if fault := attribute_fault(exposure, name, bits):
+                yield Problem(part="messages", at=at, field="text", line=line, sentence=fault)
 
 
 #: Fields whose values have no parts.
@@ -310,22 +306,19 @@ SCALARS = (
 )
 
 
-def is_attribute(exposure: ModelExposure, bits: Sequence[str]) -> bool:
-    names = names_of(exposure)
-    text = ".".join(bits)
-    if any(name == text or name.startswith(f"{text}.") for name in names):
-        return True
+def attribute_fault(exposure: ModelExposure, name: str, bits: Sequence[str]) -> str | None:
+    """What is wrong with a use of an object, by the name of its argument and what follows it."""
+    text, names = ".".join(bits), names_of(exposure)
+    if any(own == text or own.startswith(f"{text}.") for own in names):
+        return None
     for path in declaration_of(exposure).paths[RETURN]:
         inner = bits[len(path.names) :]
         if inner and tuple(bits[: len(path.names)]) == path.names:
             # A relation has a key. JSON and lists may have anything.
             has_parts = not isinstance(path.field, SCALARS)
-            return inner == ["pk"] if path.field.is_relation else has_parts
-    return False
-
-
-def no_attribute(exposure: ModelExposure, name: str, bits: Sequence[str]) -> str:
-    text, names = ".".join(bits), names_of(exposure)
+            if inner == ["pk"] if path.field.is_relation else has_parts:
+                return None
+            break
     close = get_close_matches(text[:60], names, n=1, cutoff=0.5)
     hint = f"did you mean {name}.{close[0]}?" if close else f"it has: {', '.join(names[:20])}"
     return f"{exposure.label} has no {ascii(text)[1:-1][:60]} that prompts may use; {hint}"

@@ -82,11 +82,10 @@ def once(
             f"{ARGUMENT} must be a text of 1 to {LONGEST_KEY} ASCII characters, such as a UUID of "
             "your own."
         )
-    asked = {name: value for name, value in arguments.items() if name != ARGUMENT}
     # A digest, since the column does not hold every client's key.
     owner = f"{principal.server}:{digest_of(principal.key)}"
     promise = {"principal": owner, "tool": tool, "key": key}
-    digest = digest_of_json(tool, asked)
+    digest = digest_of_json(tool, arguments)
     alias = router.db_for_write(IdempotentAnswer)
     answers = IdempotentAnswer.objects.using(alias)
     rights = rights_digest(principal)

@@ -346,6 +346,5 @@ def resource(
     Raises AlreadyRegistered when the URI is taken, ImproperlyConfigured when the function or the
     URI cannot be a resource.
     """
-    check_uri(uri)
     add = (registry or default_registry).add_resource
     return registering(CodeResource, add, options, uri=uri)
