@@ -6,8 +6,7 @@ import base64
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from functools import lru_cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, TypeAlias
 
 from mcp_django.protocol.errors import HEADER_MISMATCH, ProtocolError
 
@@ -23,8 +22,6 @@ PREFIX, SUFFIX = "=?base64?", "?="
 #: Bytes of one value, as most servers and proxies have it, and of all names and values together.
 LONGEST_VALUE = 8 * 1024
 LONGEST_HEADERS = 64 * 1024
-#: Characters of a value that is remembered. What clients send is shorter, and is always the same.
-LONGEST_REMEMBERED = 200
 
 
 class Headers:
@@ -109,51 +106,6 @@ def malformed() -> ProtocolError:
 def media_type(value: str) -> str:
     """The type of a Content-Type, without its parameters."""
     return value.partition(";")[0].strip().lower()
-
-
-JSON = "application/json"
-EVENT_STREAM = "text/event-stream"
-
-
-class Accepted(NamedTuple):
-    """What the answer to a request may be, by its Accept."""
-
-    json: bool = True
-    stream: bool = True
-    #: It names the stream. Nobody else gets one where JSON does as well.
-    names_stream: bool = True
-
-
-ANYTHING = Accepted()
-
-
-def accepted_by(header: str | None) -> Accepted:
-    """What Accept allows. An absent or empty one allows both.
-
-    The most specific range decides about a type, and q=0 forbids (RFC 9110, 12.5.1).
-    """
-    if not header:
-        return ANYTHING._replace(names_stream=False)
-    decide = ranges_of if len(header) <= LONGEST_REMEMBERED else ranges_of.__wrapped__
-    return decide(header)
-
-
-@lru_cache(maxsize=256)
-def ranges_of(header: str) -> Accepted:
-    allowed: dict[str, bool] = {}
-    for item in header.split(","):
-        kind, *parameters = (part.strip().lower() for part in item.split(";"))
-        allowed[kind] = not any(is_zero(parameter) for parameter in parameters)
-    json, stream = (
-        next((allowed[name] for name in names if name in allowed), False)
-        for names in ((JSON, "application/*", "*/*"), (EVENT_STREAM, "text/*", "*/*"))
-    )
-    return Accepted(json, stream, names_stream=allowed.get(EVENT_STREAM, False))
-
-
-def is_zero(parameter: str) -> bool:
-    name, _, value = parameter.partition("=")
-    return name.strip() == "q" and value.strip().rstrip("0") in ("", ".", "0", "0.")
 
 
 # The headers `Mcp-Param-*`, which repeat arguments of a call for gateways.

@@ -8,9 +8,9 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, lru_cache
 from threading import Event
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 from asgiref.sync import async_to_sync
@@ -20,7 +20,6 @@ from mcp_django.exceptions import Cancelled
 from mcp_django.handlers.dispatch import PendingAnswer, server_info
 from mcp_django.principal import Principal
 from mcp_django.protocol.errors import INTERNAL_ERROR, INVALID_PARAMS, ProtocolError
-from mcp_django.protocol.headers import ANYTHING, JSON, Accepted
 from mcp_django.protocol.jsonrpc import (
     Notification,
     Request,
@@ -40,6 +39,54 @@ from mcp_django.subscriptions.topics import Topic, Uris
 HeaderList: TypeAlias = tuple[tuple[str, str], ...]
 
 NO_STORE: HeaderList = (("Cache-Control", "no-store"),)
+
+# What the answer may be.
+
+#: Characters of a value that is remembered. What clients send is shorter, and is always the same.
+LONGEST_REMEMBERED = 200
+JSON = "application/json"
+EVENT_STREAM = "text/event-stream"
+
+
+class Accepted(NamedTuple):
+    """What the answer to a request may be, by its Accept."""
+
+    json: bool = True
+    stream: bool = True
+    #: It names the stream. Nobody else gets one where JSON does as well.
+    names_stream: bool = True
+
+
+ANYTHING = Accepted()
+
+
+def accepted_by(header: str | None) -> Accepted:
+    """What Accept allows. An absent or empty one allows both.
+
+    The most specific range decides about a type, and q=0 forbids (RFC 9110, 12.5.1).
+    """
+    if not header:
+        return ANYTHING._replace(names_stream=False)
+    decide = ranges_of if len(header) <= LONGEST_REMEMBERED else ranges_of.__wrapped__
+    return decide(header)
+
+
+@lru_cache(maxsize=256)
+def ranges_of(header: str) -> Accepted:
+    allowed: dict[str, bool] = {}
+    for item in header.split(","):
+        kind, *parameters = (part.strip().lower() for part in item.split(";"))
+        allowed[kind] = not any(is_zero(parameter) for parameter in parameters)
+    json, stream = (
+        next((allowed[name] for name in names if name in allowed), False)
+        for names in ((JSON, "application/*", "*/*"), (EVENT_STREAM, "text/*", "*/*"))
+    )
+    return Accepted(json, stream, names_stream=allowed.get(EVENT_STREAM, False))
+
+
+def is_zero(parameter: str) -> bool:
+    name, _, value = parameter.partition("=")
+    return name.strip() == "q" and value.strip().rstrip("0") in ("", ".", "0", "0.")
 
 
 @dataclass(frozen=True, kw_only=True)

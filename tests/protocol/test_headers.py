@@ -13,7 +13,6 @@ from mcp_django.protocol.headers import (
     GREATEST_INTEGER,
     LONGEST_VALUE,
     Headers,
-    accepted_by,
     check_params,
     decode_value,
     encode_params,
@@ -135,37 +134,6 @@ def test_nothing_is_read_behind_headers_that_are_too_long(too_long):
 )
 def test_a_media_type_is_told_without_its_parameters(value, expected):
     assert media_type(value) == expected
-
-
-BOTH = f"{JSON}, {SSE}"
-#: By Accept: whether JSON is allowed, whether a stream is, and whether it is named.
-ACCEPTED = {
-    **dict.fromkeys(
-        (BOTH, f"{JSON.upper()};q=0.5, {SSE} ; q=0.001", f"{BOTH}, */*;q=0"), (True, True, True)
-    ),
-    **dict.fromkeys(
-        (None, "", "*/*", "application/*, text/*", f"text/html, */*;q=0.1, {JSON};q=1.0"),
-        (True, True, False),
-    ),
-    **dict.fromkeys(
-        (JSON, "application/*", f"{BOTH};q=0", f"{BOTH}; Q = 0.000", f"*/*, text/*;q=0, {JSON}"),
-        (True, False, False),
-    ),
-    SSE: (False, True, True),
-    **dict.fromkeys(("text/*", f"*/*, {JSON};q=0"), (False, True, False)),
-    **dict.fromkeys(("application/json+x, text/event-stream+x", "text/html"), (False,) * 3),
-}
-
-
-@requirement("http:accept-absent")
-@pytest.mark.parametrize(("header", "accepted"), ACCEPTED.items())
-def test_accept_says_what_an_answer_may_be_and_names_a_stream(header, accepted):
-    assert accepted_by(header) == accepted
-
-
-@given(st.text())
-def test_any_accept_is_answered(header):
-    assert {*accepted_by(header)} <= {True, False}
 
 
 # Headers that repeat arguments

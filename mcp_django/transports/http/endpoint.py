@@ -25,12 +25,9 @@ from mcp_django.exceptions import NO_CREDENTIAL
 from mcp_django.protocol import headers as names
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.headers import (
-    EVENT_STREAM,
-    JSON,
     LONGEST_HEADERS,
     LONGEST_VALUE,
     Headers,
-    accepted_by,
     media_type,
 )
 from mcp_django.protocol.jsonrpc import Batch, Notification, Request, Response, decode
@@ -45,11 +42,14 @@ from mcp_django.protocol.negotiation import (
 )
 from mcp_django.protocol.revisions import MODERN, Era, Revision
 from mcp_django.transports.exchanges import (
+    EVENT_STREAM,
+    JSON,
     NO_STORE,
     Call,
     Exchange,
     HeaderList,
     Reply,
+    accepted_by,
     refuse,
 )
 

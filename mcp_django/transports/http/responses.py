@@ -9,8 +9,7 @@ from contextlib import suppress
 from typing import Any, Protocol, TypeAlias
 
 from mcp_django.protocol import sse
-from mcp_django.protocol.headers import EVENT_STREAM
-from mcp_django.transports.exchanges import HeaderList, Reply
+from mcp_django.transports.exchanges import EVENT_STREAM, HeaderList, Reply
 from mcp_django.transports.http.endpoint import with_cors
 
 # Few tasks write to streams, however many streams there are.

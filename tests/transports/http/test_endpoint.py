@@ -11,8 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mcp_django.protocol.errors import ProtocolError
-from mcp_django.protocol.headers import JSON, Headers
+from mcp_django.protocol.headers import Headers
 from mcp_django.protocol.revisions import Revision
+from mcp_django.transports.exchanges import JSON, accepted_by
 from mcp_django.transports.http.endpoint import understand
 from tests.clients import CheckedClient, WSGIClient
 from tests.oracle import assert_valid_message
@@ -358,6 +359,40 @@ def test_any_request_is_understood_or_refused(verb, changed, version, body):
     if exchange.refusal is not None:
         assert exchange.refusal.status in (400, 404, 405, 406, 413, 415)
         assert json.loads(exchange.refusal.body)["error"]["message"]
+
+
+# What an answer may be
+
+SSE = "text/event-stream"
+BOTH = f"{JSON}, {SSE}"
+#: By Accept: whether JSON is allowed, whether a stream is, and whether it is named.
+ACCEPTED = {
+    **dict.fromkeys(
+        (BOTH, f"{JSON.upper()};q=0.5, {SSE} ; q=0.001", f"{BOTH}, */*;q=0"), (True, True, True)
+    ),
+    **dict.fromkeys(
+        (None, "", "*/*", "application/*, text/*", f"text/html, */*;q=0.1, {JSON};q=1.0"),
+        (True, True, False),
+    ),
+    **dict.fromkeys(
+        (JSON, "application/*", f"{BOTH};q=0", f"{BOTH}; Q = 0.000", f"*/*, text/*;q=0, {JSON}"),
+        (True, False, False),
+    ),
+    SSE: (False, True, True),
+    **dict.fromkeys(("text/*", f"*/*, {JSON};q=0"), (False, True, False)),
+    **dict.fromkeys(("application/json+x, text/event-stream+x", "text/html"), (False,) * 3),
+}
+
+
+@requirement("http:accept-absent")
+@pytest.mark.parametrize(("header", "accepted"), ACCEPTED.items())
+def test_accept_says_what_an_answer_may_be_and_names_a_stream(header, accepted):
+    assert accepted_by(header) == accepted
+
+
+@given(st.text())
+def test_any_accept_is_answered(header):
+    assert {*accepted_by(header)} <= {True, False}
 
 
 # A person who opens the address
