@@ -109,17 +109,17 @@ def test_no_module_of_the_package_is_longer_than_700_lines():
 #: Lines of each room with its blank lines, without migrations. A number may go down, and goes up
 #: only where another one goes down by as much: a feature pays with a deletion.
 BUDGET = {
-    ("protocol",): 2_000,
-    ("exposure",): 4_937,
-    ("exposure/query",): 5_648,
-    ("exposure/admin_bridge", "exposure/forms"): 5_813,
+    ("protocol",): 1_986,
+    ("exposure",): 4_939,
+    ("exposure/query",): 5_649,
+    ("exposure/admin_bridge", "exposure/forms"): 5_817,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
-    ): 7_105,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_262,
-    ("stores", "transports"): 8_009,
-    ("admin",): 4_367,
-    ("", "templating", "testing", "management", "templatetags"): 3_734,
+    ): 7_042,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_272,
+    ("stores", "transports"): 8_082,
+    ("admin",): 4_200,
+    ("", "templating", "testing", "management", "templatetags"): 3_689,
     ("oauth",): 1_822,
 }
 
