@@ -6,8 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache, partial, wraps
+from threading import get_ident
 from typing import Any
 
+from django.core.cache import caches
+from django.core.cache.backends.locmem import LocMemCache
 from django.core.files.storage import InMemoryStorage
 from django.core.mail import EmailMessage
 from django.db import Error, IntegrityError, connections, router, transaction
@@ -48,6 +51,12 @@ def dry_run(model: type[Model]) -> Iterator[None]:
                 begun.append(alias)
         for alias in set(connections).difference(begun):
             blocks.enter_context(connections[alias].execute_wrapper(only_reads))
+        for alias in caches:
+            # Some packages put there at once what they save. One for each thread and alias, as
+            # Django never forgets a name.
+            blocks.callback(caches.__setitem__, alias, caches[alias])
+            caches[alias] = LocMemCache(f"{MARK} {get_ident()} {alias}", {})
+            caches[alias].clear()
         token = current.set(InMemoryStorage())
         try:
             yield

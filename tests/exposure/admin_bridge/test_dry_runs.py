@@ -6,7 +6,7 @@ import threading
 import django
 import pytest
 from django.core import mail
-from django.core.cache import cache
+from django.core.cache import caches
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 from django.db import IntegrityError, OperationalError, connection, connections, transaction
@@ -96,14 +96,33 @@ def test_what_goes_past_the_three_methods_is_not_held_back():
         backend = mail.get_connection() if django.VERSION < (6, 1) else mail.mailers.default
         backend.send_messages([write("b@example.com")])
         default_storage.save("thumbnail.txt", ContentFile(b"small"))
-        cache.set("dry", 1)
 
     tried(work)
 
     assert len(mail.outbox) == 1
     assert default_storage.exists("thumbnail.txt")
-    assert cache.get("dry") == 1
-    cache.delete("dry")
+
+
+def test_caches_are_empty_and_forget_what_they_got(settings):
+    own = settings.CACHES["default"]
+    settings.CACHES = {"default": own, "more": {**own, "LOCATION": "more"}}
+    found = []
+
+    def work():
+        for alias in ("default", "more"):
+            found.append(caches[alias].get("kept"))
+            caches[alias].set("kept", "tried")
+            found.append(caches[alias].get("kept"))
+
+    for alias in ("default", "more"):
+        caches[alias].set("kept", "own")
+    tried(work)
+    tried(work)
+
+    assert found == [None, "tried"] * 4
+    for alias in ("default", "more"):
+        assert caches[alias].get("kept") == "own"
+        caches[alias].delete("kept")
 
 
 def test_other_threads_go_on_sending_and_writing(ann):
