@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
@@ -43,6 +42,7 @@ from mcp_django.exposure.admin_bridge.rights import (
     is_writer,
     may,
     settable,
+    tolerant,
     version_of,
 )
 from mcp_django.exposure.admin_sites import of_parents, overrides
@@ -53,8 +53,6 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.related import can_find_out, visible_objects
 from mcp_django.exposure.query.serializers import plain_text
 from mcp_django.levels import Level
-
-logger = logging.getLogger("mcp_django")
 
 #: Rows that one call names.
 MOST_ROWS = 200
@@ -229,18 +227,15 @@ def version_in_form(rights: Rights, obj: Model | None) -> str:
     if obj is None:
         return ""
     model_admin = rights.model_admin(type(obj))
-    using = obj._state.db or DEFAULT_DB_ALIAS
-    try:
+    using, inlines = obj._state.db or DEFAULT_DB_ALIAS, []
+    # The record counts without its rows where they cannot be told.
+    with tolerant("The inlines of %s cannot be listed.", type(obj)):
         records = type(obj)._base_manager.using(using).filter(pk=obj.pk)
         inlines = [
             (one.model, of_parents(one, records))
             for one in model_admin.get_inlines(rights.request, obj)
             if rights.level(one.model) >= Level.WRITE
         ]
-    except Exception:
-        # Code of the site, written for its pages. The record counts without its rows.
-        logger.exception("The inlines of %s cannot be listed.", obj._meta.label)
-        inlines = []
     found: list[Model] = []
     for model, condition in inlines:
         if condition is not None:

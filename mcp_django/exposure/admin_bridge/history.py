@@ -8,7 +8,6 @@ What an entry says of fields and of related records is cut to what this caller r
 from __future__ import annotations
 
 import json
-import logging
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -36,8 +35,8 @@ from mcp_django.exceptions import ToolError
 from mcp_django.exposure.admin_bridge.forms import Saved
 from mcp_django.exposure.admin_bridge.requests import NOTE, client_name
 from mcp_django.exposure.admin_bridge.rights import CHANGE as CHANGES
-from mcp_django.exposure.admin_bridge.rights import may, viewing_admin
-from mcp_django.exposure.limits import limited, raise_lost_database
+from mcp_django.exposure.admin_bridge.rights import may, tolerant, viewing_admin
+from mcp_django.exposure.limits import limited
 from mcp_django.exposure.options import ModelExposure, is_named_in, is_secret
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths
@@ -51,8 +50,6 @@ from mcp_django.exposure.query.related import (
 )
 from mcp_django.exposure.query.serializers import as_text, exact_integer, utc
 from mcp_django.templating.fences import fenced, fenced_value, inside_fence
-
-logger = logging.getLogger("mcp_django")
 
 # What a write changed: each field before and after, as far as the caller reads it.
 
@@ -255,15 +252,11 @@ class RecordLog:
     @cached_property
     def names(self) -> ReadableNames:
         labels = {}
-        try:
+        with tolerant("The form of %s cannot be made.", self.exposure.model):
             form = self.admin.get_form(self.rights.request, self.obj)
             with translation.override(None):
                 for name, field in form.base_fields.items():
                     labels[name] = as_text(field.label or name)
-        except Exception as error:
-            raise_lost_database(error)
-            # Code of the site. What the form calls its fields is not understood then.
-            logger.exception("The form of %s cannot be made.", self.exposure.label)
         return ReadableNames(self.rights, self.exposure, labels)
 
     @cached_property
@@ -275,17 +268,14 @@ class RecordLog:
         """Whether this caller reads every field and every row of the page in the admin. Texts that
         the site wrote into the log may speak of any of them.
         """
-        asked = self.rights.request, self.obj
-        try:
+        asked, is_all = (self.rights.request, self.obj), False
+        with tolerant("What %s shows cannot be told.", self.exposure.model):
             names = {
                 *flatten_fieldsets(self.admin.get_fieldsets(*asked)),
                 *self.admin.get_readonly_fields(*asked),
             }
-        except Exception as error:
-            raise_lost_database(error)
-            logger.exception("What %s shows cannot be told.", self.exposure.label)
-            return False
-        return names <= self.names.fields and all(map(self.shows_rows, self.inlines))
+            is_all = names <= self.names.fields and all(map(self.shows_rows, self.inlines))
+        return is_all
 
     def shows_rows(self, model: type[Model]) -> bool:
         """Whether this caller reads all rows of a model, so that none is hinted at."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from datetime import date, datetime
 from typing import Any
 
@@ -191,6 +191,16 @@ def may(rights: Rights, model: type[Model], verb: str, obj: Any = None) -> bool:
         return False
 
 
+@contextmanager
+def tolerant(sentence: str, model: type[Model]) -> Iterator[None]:
+    """Log what code of the site raises in the block, which ends there. A lost database passes."""
+    try:
+        yield
+    except Exception as error:
+        raise_lost_database(error)
+        logger.exception(sentence, model._meta.label)
+
+
 def viewing_admin(rights: Rights, exposure: ModelExposure, obj: Any) -> Any:
     """Return the ModelAdmin that shows this caller the page of a record, or None. Nobody looks at
     the record where `judges_pages` says no.
@@ -198,7 +208,8 @@ def viewing_admin(rights: Rights, exposure: ModelExposure, obj: Any) -> Any:
     model_admin = rights.model_admin(exposure.model)
     if model_admin is None or not judges_pages(rights, exposure):
         return model_admin
-    try:
+    may_view = False
+    with tolerant("Whether pages of %s are shown is unknown.", exposure.model):
         if exposure.decides_itself:
             # The rows of the exposure may be others than those of the admin.
             rows = model_admin.get_queryset(rights.request).using(obj._state.db)
@@ -206,10 +217,6 @@ def viewing_admin(rights: Rights, exposure: ModelExposure, obj: Any) -> Any:
         may_view = obj is not None and model_admin.has_view_or_change_permission(
             rights.request, obj
         )
-    except Exception as error:
-        raise_lost_database(error)
-        logger.exception("Whether pages of %s are shown is unknown.", exposure.model._meta.label)
-        return None
     return model_admin if may_view else None
 
 
