@@ -11,6 +11,7 @@ INSTALLED_APPS = [
     *(name for name in INSTALLED_APPS if name != "jazzmin"),
     "adminsortable2",
     "mptt",
+    "solo",
     "tests.sites.festival",
     "tests.sites.kitchen",
 ]

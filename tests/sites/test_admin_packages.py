@@ -8,29 +8,42 @@ from decimal import Decimal
 import pytest
 
 from mcp_django.levels import Level
-from mcp_django.models import ExposedModel
+from mcp_django.models import ExposedModel, ExposedTool
 from tests.clients import CheckedClient, browser_of, call_with_token
 from tests.same_as_admin import compare
 from tests.sites.browsing import rows_after, save_in_browser
-from tests.sites.festival.models import Area, Article, Caption, Concert, Extra, Stage, Ticket
+from tests.sites.festival.models import (
+    Area,
+    Article,
+    Banner,
+    Caption,
+    Concert,
+    Extra,
+    HouseRules,
+    Stage,
+    Ticket,
+)
 
 # The same form with the nested rows of django-unfold.
 from tests.sites.test_nested import *
 from tests.writes.calls import update
 
 FESTIVAL = (Ticket, Extra, Area, Stage, Concert, Article, Caption)
+#: Their pages make their one row.
+ONLY_ONE = (HouseRules, Banner)
 #: Rights of somebody who sells tickets and draws the map.
 FEW = [
     *("view_ticket", "change_ticket", "view_extra", "add_extra"),
     *("view_area", "add_area", "change_area"),
     *("view_stage", "view_article", "change_article"),
+    *("change_houserules", "change_banner"),
 ]
 
 
 @pytest.fixture
 def festival(kitchen, menu):
     """Rows of each model, opened for writing."""
-    for model in FESTIVAL:
+    for model in (*FESTIVAL, *ONLY_ONE):
         ExposedModel.objects.create(label=model._meta.label_lower, level=Level.WRITE)
     ada = Ticket.objects.create(
         holder="Ada", price="3.50", seats=2, valid_from=datetime(2026, 5, 4, 12, tzinfo=UTC)
@@ -214,6 +227,80 @@ def test_translations_are_written_as_in_a_browser(client, superuser):
     assert by_tool["Caption"] == by_person["Caption"]
     assert by_tool["Article"][0]["title_de"] == "Niesel"
     assert by_tool["Article"][0]["title"] == by_person["Article"][0]["title"] == "Rain"
+
+
+@pytest.mark.parametrize("model", ONLY_ONE)
+@pytest.mark.parametrize("name", ["boss", "clerk"])
+def test_the_only_record_of_a_model_is_made_by_a_write_as_by_opening_its_page(
+    clients, superuser, clerk, model, name
+):
+    client, label = clients[name], model._meta.label_lower
+    url = f"/admin/festival/{model._meta.model_name}/1/change/"
+    browser = browser_of({"boss": superuser, "clerk": clerk}[name])
+    write = {"model": label, "pk": 1, "values": {"text": "New"}}
+
+    described = client.data("describe_model", model=label)["writing"]["update_record"]
+    records = client.call_tool("find_records", model=label).records
+    refusal = client.refusal("get_record", model=label, pk=1)
+    trial = client.data("update_record", **write, dry_run=True)
+    is_made_by_reading = model.objects.exists()
+    by_person = rows_after(lambda: save_in_browser(browser, url, {"text": "New"}), model)
+    by_tool = rows_after(lambda: client.data("update_record", **write), model)
+
+    assert described["no_record_yet"].startswith("update_record with the key 1 makes the record")
+    assert "text" in described["values"]["properties"]
+    assert records == []
+    assert "If there is none yet because its page in the admin makes it, update" in refusal
+    assert trial["changed"] == {"text": [model().text, "New"]}
+    assert not is_made_by_reading
+    assert by_tool == by_person
+    assert by_tool[model.__name__][0].items() >= {"id": 1, "text": "New"}.items()
+
+
+@pytest.mark.parametrize("model", ONLY_ONE)
+def test_the_only_record_of_a_model_is_an_ordinary_one_once_it_is_there(client, model):
+    label = model._meta.label_lower
+    model.objects.create(pk=1)
+
+    described = client.data("describe_model", model=label)["writing"]
+    read = client.data("get_record", model=label, pk=1)
+    refusals = [
+        client.refusal(tool, model=label, pk=2, **more)
+        for tool, more in (("get_record", {}), ("update_record", {"values": {"text": "New"}}))
+    ]
+
+    assert {*described} == {"update_record"}
+    assert {*described["update_record"]} == {"values"}
+    assert read["text"] == model().text
+    assert all(f"There is no {label} with the key 2." in refusal for refusal in refusals)
+    assert list(model.objects.values_list("pk", flat=True)) == [1]
+
+
+@pytest.mark.parametrize("model", ONLY_ONE)
+def test_a_person_is_asked_about_the_only_record_before_it_is_made(festival, superuser, model):
+    label = model._meta.label_lower
+    ExposedTool.objects.create(name="update_record", needs_confirmation=True)
+    refuser = CheckedClient(user=superuser, answers={"confirmation": {"confirm": False}})
+    asker = CheckedClient(user=superuser, answers={"confirmation": {"confirm": True}})
+    write = {"model": label, "pk": 1, "values": {"text": "New"}}
+
+    refused = refuser.call_tool("update_record", **write)
+
+    assert refused.is_error
+    assert "Text: New" in refuser.questions["confirmation"]["params"]["message"]
+    assert not model.objects.exists()
+    asker.data("update_record", **write)
+    assert model.objects.get().text == "New"
+
+
+def test_nobody_who_may_not_change_it_makes_the_only_record_of_a_model(festival, make_user):
+    viewer = CheckedClient(user=make_user("viewer", "view_banner", is_staff=True))
+
+    refusal = viewer.refusal("get_record", model="festival.banner", pk=1)
+
+    assert refusal.endswith("to see which there are.")
+    assert "writing" not in viewer.data("describe_model", model="festival.banner")
+    assert not Banner.objects.exists()
 
 
 def test_an_update_keeps_every_rank_and_a_new_row_comes_last(client):

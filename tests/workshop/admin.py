@@ -102,6 +102,13 @@ class TeamForm(forms.ModelForm):
 class TeamAdmin(admin.ModelAdmin):
     form = TeamForm
 
+    def changelist_view(self, request, extra_context=None):
+        self.prepare()
+        return super().changelist_view(request, extra_context)
+
+    def prepare(self):
+        """Some pages make the only record of their model here."""
+
 
 class CommentAdmin(admin.ModelAdmin):
     list_display = ["text", "target"]

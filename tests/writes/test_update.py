@@ -12,7 +12,8 @@ from django.core.exceptions import SuspiciousFileOperation
 from django.core.files.storage import FileSystemStorage
 from django.utils import translation
 
-from tests.workshop.models import Rack, Tag, Thing
+from tests.workshop.admin import TeamAdmin
+from tests.workshop.models import Rack, Tag, Team, Thing
 from tests.writes.calls import changed, differing, update
 
 pytestmark = pytest.mark.django_db
@@ -381,3 +382,29 @@ def test_a_key_is_set_once_and_an_update_makes_no_second_record(client):
     described = client.data("describe_model", model="workshop.rack")["writing"]
     assert list(described["create_record"]["values"]["properties"]) == ["code", "note"]
     assert list(described["update_record"]["values"]["properties"]) == ["note"]
+
+
+# What is another package's business: tests/sites/test_admin_packages.py.
+
+
+def test_the_only_record_is_made_by_its_update_where_its_page_makes_it(client, monkeypatch):
+    def prepare(self):
+        Team.objects.get_or_create(pk=5, defaults={"name": "Only"})
+
+    monkeypatch.setattr(TeamAdmin, "prepare", prepare)
+    monkeypatch.setattr(TeamAdmin, "has_add_permission", lambda self, request: False)
+    team, values = {"model": "workshop.team"}, {"name": "New"}
+
+    described = client.data("describe_model", **team)["writing"]["update_record"]
+    advice = client.refusal("get_record", **team, pk=5)
+    refusal = client.refusal("update_record", **team, pk=6, values=values)
+    trial = client.data("update_record", **team, pk=5, values=values, dry_run=True)
+    is_made_already = Team.objects.exists()
+    made = client.data("update_record", **team, pk=5, values=values)
+
+    assert described["no_record_yet"].startswith("update_record with the key 5 makes the record")
+    assert "If there is none yet because its page in the admin makes it" in advice
+    assert "There is no workshop.team with the key 6." in refusal
+    assert not is_made_already
+    assert trial["changed"] == made["changed"] == {"name": ["Only", "New"]}
+    assert Team.objects.get().pk == 5

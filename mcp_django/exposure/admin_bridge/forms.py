@@ -19,7 +19,6 @@ from django.http import HttpRequest
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.admin_bridge.deletes import check_within
-from mcp_django.exposure.admin_bridge.dry_runs import dry_run
 from mcp_django.exposure.admin_bridge.posts import (
     SubmittedForm,
     disable_unshown,
@@ -422,8 +421,8 @@ class RecordForm:
         return post
 
     def check(self, values: Mapping[str, Any], inlines: Mapping[str, Any]) -> None:
-        """Raise ToolError as `save` would for what the form refuses. Nothing is saved: should the
-        page not save through `save_model`, it is taken back as in a dry run.
+        """Raise ToolError as `save` would for what the form refuses. Call it in a dry run, should
+        the page not save through `save_model`.
         """
 
         def accept(*args: Any) -> None:
@@ -432,7 +431,7 @@ class RecordForm:
         post, one_call = self.submitted(values, inlines), self._with_obj(copy(self.admin))
         seen = watch_saving(one_call)
         one_call.save_model = accept
-        with suppress(Accepted), dry_run(self.admin.model):
+        with suppress(Accepted):
             self._post(one_call, post, seen)
 
     def save(self, values: Mapping[str, Any], inlines: Mapping[str, Any]) -> Saved:

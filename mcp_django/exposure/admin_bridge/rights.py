@@ -278,6 +278,37 @@ def settable(
     ]
 
 
+#: Said of a record that is missing, where its page in the admin may make it.
+OWN_RECORD = (
+    "If there is none yet because its page in the admin makes it, update_record does so, too: "
+    "describe_model has its key."
+)
+
+
+def makes_own_records(rights: Rights, model: type[Model]) -> bool:
+    """Return whether the pages of the admin may make the record that they show, as those of the
+    only record of a model do: nobody adds one, and code of the site opens the list or the record.
+    """
+    model_admin = rights.model_admin(model)
+    if model_admin is None:
+        return False
+    # The admin is optional; here it is there.
+    from mcp_django.exposure.admin_sites import overrides
+
+    is_own = overrides(model_admin, "changelist_view", "change_view")
+    return is_own and may(rights, model, CHANGE) and not may(rights, model, ADD)
+
+
+def find_or_advise(rights: Rights, exposure: ModelExposure, pk: Any, *, using: str) -> Any:
+    """Return the record as `find_object` does, whose NotFound says here how it could be made."""
+    try:
+        return find_object(rights, exposure, pk, using=using)
+    except NotFound as error:
+        if not makes_own_records(rights, exposure.model):
+            raise
+        raise NotFound(f"{error} {OWN_RECORD}") from None
+
+
 def asks_site(rights: Rights) -> bool:
     """Whether code of the site decides about any model that could be written."""
     models = [one.model for one in rights.exposures() if rights.level(one.model) >= Level.WRITE]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -15,9 +15,9 @@ from django.db import DataError, IntegrityError, OperationalError, router, trans
 from django.db.models import Model, QuerySet
 
 from mcp_django.context import CallContext
-from mcp_django.exceptions import NotDone, QueryError, ToolError
+from mcp_django.exceptions import NotDone, NotFound, QueryError, ToolError
 from mcp_django.exposure.admin_bridge.deletes import Deletion, check_within, deletion_words
-from mcp_django.exposure.admin_bridge.dry_runs import dry_run as trying
+from mcp_django.exposure.admin_bridge.dry_runs import dry_run
 from mcp_django.exposure.admin_bridge.forms import RecordForm, Saved, version_in_form
 from mcp_django.exposure.admin_bridge.history import (
     RecordState,
@@ -39,7 +39,12 @@ from mcp_django.exposure.admin_bridge.relations import (
     Sets,
     related_words,
 )
-from mcp_django.exposure.admin_bridge.requests import CapturedMessage, messages_as_json, site_code
+from mcp_django.exposure.admin_bridge.requests import (
+    CapturedMessage,
+    messages_as_json,
+    open_list,
+    site_code,
+)
 from mcp_django.exposure.admin_bridge.rights import (
     ADD,
     CHANGE,
@@ -47,6 +52,7 @@ from mcp_django.exposure.admin_bridge.rights import (
     check_unmodified,
     check_version,
     find_locked,
+    makes_own_records,
     may,
     model_admin_for,
     stored_row,
@@ -84,6 +90,8 @@ from mcp_django.exposure.questions.words import (
 MOST_TRIED = 25
 #: Said of an update where its form has the fields of the add form.
 AS_FOR_CREATE = "The fields of create_record, each of them optional."
+#: Said of an update where the pages of the admin make the record that they show.
+NO_RECORD_YET = "update_record with the key {key} makes the record, as its page in the admin does."
 
 
 def describe_writing(
@@ -110,10 +118,17 @@ def described(
     """What the form takes to add a record, or to change the first one that this caller may change:
     the form of another may differ.
     """
-    model_admin, rows = rights.model_admin(exposure.model), {}
+    model_admin, rows, note = rights.model_admin(exposure.model), {}, ""
     try:
-        with site_code(model_admin):
+        with site_code(model_admin), ExitStack() as trial:
             record = None if verb == ADD else first_changeable(rights, exposure)
+            if record is None and makes_own_records(rights, exposure.model):
+                trial.enter_context(trying(exposure.model))
+                open_list(context, rights, model_admin)
+                if (record := first_changeable(rights, exposure)) is not None:
+                    note = NO_RECORD_YET.format(key=key_as_json(record.pk))
+            if record is None and verb == CHANGE:
+                raise ToolError("There is no record that you can change.")
             form = RecordForm(context, rights, exposure, model_admin, obj=record)
             if form.obstacle:
                 raise ToolError(form.obstacle)
@@ -133,14 +148,12 @@ def described(
     # A slug that the page makes of a title need not be sent.
     if required := [name for name in values.pop("required", ()) if name not in form.prepopulated]:
         values["required"] = required
-    parts = {"inlines": rows, "only_in_a_browser": form.browser_only}
+    parts = {"inlines": rows, "only_in_a_browser": form.browser_only, "no_record_yet": note}
     return {"values": values, **{name: part for name, part in parts.items() if part}}
 
 
 def first_changeable(rights: Rights, exposure: ModelExposure) -> Any:
-    """A record whose page this caller sees and may change. Raises ToolError without one among the
-    first.
-    """
+    """A record whose page this caller sees and may change. None: there is none among the first."""
     model, rows = exposure.model, rights.rows(exposure.model)
     with limited(rows.db):
         for record in rows[:MOST_TRIED]:
@@ -149,7 +162,7 @@ def first_changeable(rights: Rights, exposure: ModelExposure) -> Any:
             )
             if is_seen and may(rights, model, CHANGE, record):
                 return record
-    raise ToolError("There is no record that you can change.")
+    return None
 
 
 def as_for_create(schemas: Mapping[str, Any]) -> str:
@@ -275,7 +288,14 @@ def open_form(
     # Nobody locks what they could not change.
     model_admin = model_admin_for(rights, exposure, verb)
     if isinstance(given, UpdateRecord):
-        obj = find(rights, exposure, given.pk, using=router.db_for_write(exposure.model))
+        using = router.db_for_write(exposure.model)
+        try:
+            obj = find(rights, exposure, given.pk, using=using)
+        except NotFound:
+            if not makes_own_records(rights, exposure.model):
+                raise
+            open_list(context, rights, model_admin)
+            obj = find(rights, exposure, given.pk, using=using)
         check_changeable(rights, exposure, obj)
     return RecordForm(context, rights, exposure, model_admin, obj=obj)
 
@@ -397,7 +417,7 @@ def perform(
 ) -> dict[str, Any]:
     """Do the work in one transaction, or try it and roll it back."""
     using = router.db_for_write(model)
-    with trying(model) if dry_run else nullcontext(), writing(using):
+    with trying(model) if dry_run else writing(using):
         answer = work()
     if not dry_run:
         return answer
@@ -438,10 +458,12 @@ def question_about(
     """Return what a person is asked before a record is created or changed in this way, or before
     each of these `keys` is. Raises ToolError where the form refuses the call. Nothing is saved.
     """
-    form = open_form(context, rights, given)
-    values, inlines = given.values or {}, given.inlines or {}
-    form.check(values, inlines)
     model = rights.exposure(given.model).model
+    values, inlines = given.values or {}, given.inlines or {}
+    # Should the page not save through `save_model`, it is taken back.
+    with trying(model):
+        form = open_form(context, rights, given)
+        form.check(values, inlines)
     kept = {
         prefix: [row for row in rows if not row.get("delete")] for prefix, rows in inlines.items()
     }
@@ -485,6 +507,13 @@ REASONS: dict[type[Exception], str] = {
     DataError: "the database cannot hold one of the values.",
     OperationalError: "the database took too long.",
 }
+
+
+@contextmanager
+def trying(model: type[Model]) -> Iterator[None]:
+    """A transaction that is rolled back. Raises ToolError as `writing` does."""
+    with dry_run(model), writing(router.db_for_write(model)):
+        yield
 
 
 @contextmanager

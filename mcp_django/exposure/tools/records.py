@@ -22,6 +22,7 @@ from mcp_django.exposure.admin_bridge.rights import (
     CHANGE,
     REMOVE,
     SCOPES,
+    find_or_advise,
     is_writer,
     judges_pages,
     may,
@@ -419,7 +420,7 @@ def get_record(context: CallContext, rights: Rights, given: asked.GetRecord) -> 
     may_change = may(rights, exposure.model, CHANGE)
     if may_change or judges_pages(rights, exposure):
         using = rights.rows(exposure.model).db
-        obj = find_object(rights, exposure, given.pk, using=using)
+        obj = find_or_advise(rights, exposure, given.pk, using=using)
     if may_change:
         # The admin is optional; who may write has it.
         from mcp_django.exposure.admin_bridge.forms import version_in_form

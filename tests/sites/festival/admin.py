@@ -13,6 +13,7 @@ from modeltranslation.admin import (
     TranslationTabularInline,
 )
 from mptt.admin import DraggableMPTTAdmin
+from solo.admin import SingletonModelAdmin
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.contrib.filters.admin import RangeNumericFilter
 from unfold.decorators import action, display
@@ -20,9 +21,11 @@ from unfold.decorators import action, display
 from tests.sites.festival.models import (
     Area,
     Article,
+    Banner,
     Caption,
     Concert,
     Extra,
+    HouseRules,
     Stage,
     Ticket,
 )
@@ -135,3 +138,24 @@ class RowAdmin(admin.ModelAdmin):
 @admin.register(Caption)
 class CaptionAdmin(TranslationAdmin):
     list_display = ["text", "article"]
+
+
+admin.site.register(HouseRules, SingletonModelAdmin)
+
+
+@admin.register(Banner)
+class BannerAdmin(admin.ModelAdmin):
+    """As it is written by hand in many projects."""
+
+    def has_add_permission(self, request):
+        return False
+
+    def has_delete_permission(self, request, obj=None):
+        return False
+
+    def changelist_view(self, request, extra_context=None):
+        return redirect(reverse("admin:festival_banner_change", args=[1]))
+
+    def change_view(self, request, object_id, form_url="", extra_context=None):
+        Banner.objects.get_or_create(pk=1)
+        return super().change_view(request, object_id, form_url, extra_context)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from mptt.models import MPTTModel, TreeForeignKey
+from solo.models import SingletonModel
 
 
 class Ticket(models.Model):
@@ -99,3 +100,17 @@ class Caption(models.Model):
 
     def __str__(self):
         return self.text
+
+
+class HouseRules(SingletonModel):
+    """The one row that the page of django-solo makes when somebody opens it."""
+
+    text = models.CharField(max_length=50, default="Be kind.")
+    is_open = models.BooleanField(default=True)
+
+
+class Banner(models.Model):
+    """The one row that a page which the site wrote itself makes when somebody opens it."""
+
+    text = models.CharField(max_length=50, default="Welcome")
+    color = models.CharField(max_length=10, default="red")
