@@ -26,7 +26,8 @@ def compare(browser, client, models, *, by_design=()):
     """What differs, and by model what was compared: its rows, its columns and its inlines.
 
     `by_design` names what the admin shows and the tools do not: "app.model", "app.model count",
-    or "app.model name" of a column or an inline. Those of them that did differ are in `left_out`.
+    or "app.model name" of a column or an inline, or "app.model inline.name" of a column of its
+    rows. Those of them that did differ are in `left_out`.
     """
     listed = {one["model"] for one in client.call_tool("list_models").data["models"]}
     perms = permissions_on_index(browser)
@@ -177,7 +178,9 @@ class ListComparison:
         for row, record in zip(rows, records, strict=False):
             for name in names:
                 on_page = cell_of(shown.opts, row, name)
-                self.equal(f"{what} {row.pk} {name}", on_page, record.get(name, "no column"))
+                by_tool = record.get(name, "no column")
+                column = f"{shown.formset.prefix}.{name}"
+                self.equal(f"{what} {row.pk} {name}", on_page, by_tool, name=column)
 
 
 def relation_of(inline, model):

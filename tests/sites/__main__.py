@@ -59,7 +59,7 @@ SITES: dict[str, list[str]] = {
 }
 #: Site -> packages of the group `sites` that it is made of.
 PACKAGES: dict[str, list[str]] = {
-    "admin_packages": ["adminsortable2", "modeltranslation", "mptt", "solo", "unfold"],
+    "admin_packages": ["adminsortable2", "modeltranslation", "mptt", "parler", "solo", "unfold"],
     "credentials": [
         "allauth",
         "constance",

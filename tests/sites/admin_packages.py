@@ -11,6 +11,7 @@ INSTALLED_APPS = [
     *(name for name in INSTALLED_APPS if name != "jazzmin"),
     "adminsortable2",
     "mptt",
+    "parler",
     "solo",
     "tests.sites.festival",
     "tests.sites.kitchen",
@@ -18,3 +19,4 @@ INSTALLED_APPS = [
 MIDDLEWARE = [*MIDDLEWARE, "django.middleware.locale.LocaleMiddleware"]
 LANGUAGE_CODE = "en"
 LANGUAGES = [("en", "English"), ("de", "German")]
+PARLER_LANGUAGES = {None: [{"code": "en"}, {"code": "de"}], "default": {"fallbacks": ["en"]}}

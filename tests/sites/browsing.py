@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.core.cache import cache
 from django.db import transaction
 from django.db.models import QuerySet
 
@@ -27,4 +28,6 @@ def rows_after(act, *models):
         # Not through a manager: that of django-modeltranslation leaves languages out.
         rows = {one.__name__: list(QuerySet(one).order_by("pk").values()) for one in models}
         transaction.set_rollback(True)
+    # In which django-parler puts what it saves.
+    cache.clear()
     return rows

@@ -7,12 +7,14 @@ from decimal import Decimal
 from uuid import UUID
 
 import pytest
+from django import forms
+from django.contrib.admin import ModelAdmin
 from django.contrib.admin.models import LogEntry
 from django.core.exceptions import SuspiciousFileOperation
 from django.core.files.storage import FileSystemStorage
 from django.utils import translation
 
-from tests.workshop.admin import TeamAdmin
+from tests.workshop.admin import TeamAdmin, TeamForm
 from tests.workshop.models import Rack, Tag, Team, Thing
 from tests.writes.calls import changed, differing, update
 
@@ -408,3 +410,50 @@ def test_the_only_record_is_made_by_its_update_where_its_page_makes_it(client, m
     assert not is_made_already
     assert trial["changed"] == made["changed"] == {"name": ["Only", "New"]}
     assert Team.objects.get().pk == 5
+
+
+class MottoForm(TeamForm):
+    """With a text that no column of the model holds, as packages for translations have them."""
+
+    motto = forms.CharField(required=False)
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.initial["motto"] = self.instance.motto
+
+    def _save_m2m(self):
+        super()._save_m2m()
+        Tag.objects.update_or_create(
+            pk=1000 + self.instance.pk, defaults={"name": self.cleaned_data["motto"]}
+        )
+
+
+def motto_of(team):
+    return next(
+        iter(Tag.objects.filter(pk=1000 + (team.pk or 0)).values_list("name", flat=True)), ""
+    )
+
+
+@pytest.mark.exposure(Team={"computed": None})
+def test_a_text_that_no_column_holds_is_a_part_of_the_record(client, monkeypatch):
+    def get_form(self, request, obj=None, change=False, **kwargs):
+        return ModelAdmin.get_form(self, request, obj, change=change, **kwargs)
+
+    monkeypatch.setattr(TeamAdmin, "form", MottoForm)
+    monkeypatch.setattr(TeamAdmin, "get_form", get_form)
+    monkeypatch.setattr(Team, "motto", property(motto_of), raising=False)
+    team = {"model": "workshop.team", "pk": Team.objects.create(name="Reds").pk}
+    read = client.data("get_record", **team)
+
+    done = client.data("update_record", **team, values={"motto": "Go"}, version=read["_version"])
+    Tag.objects.update(name="Gone")
+    late = client.refusal(
+        "update_record", **team, values={"motto": "Stop"}, version=done["version"]
+    )
+
+    assert read["motto"] == ""
+    assert done["changed"] == {"motto": ["", "Go"]}
+    assert done["record"]["motto"] == "Go"
+    assert "changed after you read it" in late
+    (entry,) = client.data("get_history", **team)["history"]
+    assert entry["change"].startswith("Changed motto.")

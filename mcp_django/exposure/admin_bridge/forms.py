@@ -49,6 +49,8 @@ from mcp_django.exposure.forms.schemas import needed_fields, shown_fields
 from mcp_django.exposure.forms.values import posted_texts, shown_value, takes_json
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
+from mcp_django.exposure.query.access import allowed_paths
+from mcp_django.exposure.query.computed import ComputedCells, page_columns
 from mcp_django.exposure.query.related import can_find_out, visible_objects
 from mcp_django.exposure.query.serializers import plain_text
 from mcp_django.levels import Level
@@ -241,7 +243,12 @@ def version_in_form(rights: Rights, obj: Model | None) -> str:
             rows = model._base_manager.using(using).filter(condition).order_by("pk")
             exposure = rights.exposed.exposures[model]
             found += visible_objects(rights, exposure, rows[:MOST_VERSIONED], using=using)
-    return version_of(obj, rows=found)
+    values: list[Any] = []
+    if columns := page_columns(rights, model_admin):
+        access = allowed_paths(rights, rights.exposed.exposures[type(obj)])
+        cells = ComputedCells(rights, access, whole=True, using=using)
+        values = [cells.of(one, {cells.key: [obj.pk]}) for one in columns.values()]
+    return version_of(obj, rows=found, values=values)
 
 
 #: Where a formset keeps the rows that it has saved.

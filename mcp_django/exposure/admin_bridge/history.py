@@ -40,6 +40,7 @@ from mcp_django.exposure.limits import limited
 from mcp_django.exposure.options import ModelExposure, is_named_in, is_secret
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths
+from mcp_django.exposure.query.computed import computed_columns
 from mcp_django.exposure.query.find import get_record
 from mcp_django.exposure.query.guard import is_plain
 from mcp_django.exposure.query.related import (
@@ -106,9 +107,13 @@ def state_of_record(
         theirs = rows.values_list(f"{relation.m2m_reverse_field_name()}__pk", flat=True)
         members[relation.name] = frozenset(theirs)
     exposure, encoded = rights.exposed.exposures[model], b"{}"
+    key, fields = key_as_json(pk), {field.name for field in model._meta.get_fields()}
+    is_computed = not fields.issuperset(names)
     # The caller may not see the record.
     with suppress(ToolError):
-        encoded = get_record(rights, exposure, key_as_json(pk), using=using, is_answer=False)
+        encoded = get_record(
+            rights, exposure, key, using=using, is_answer=False, all_computed=is_computed
+        )
     return RecordState(record=msgspec.json.decode(encoded), members=members)
 
 
@@ -223,7 +228,7 @@ class ReadableNames:
     def __init__(self, rights: Rights, exposure: ModelExposure, labels: Mapping[str, str]) -> None:
         access = allowed_paths(rights, exposure)
         own = {names[0] for names in access.shown if len(names) == 1}
-        self.fields = frozenset({*own, *access.many})
+        self.fields = frozenset({*own, *access.many, *computed_columns(rights, exposure)})
         self._by_word: dict[str, set[str]] = defaultdict(set)
         for name, word in labels.items():
             self._by_word[word].add(name)

@@ -36,14 +36,15 @@ SIZE = 18
 MOST_MEMBERS = 10_000
 
 
-def version_of(obj: Model, *, rows: Iterable[Model] = ()) -> str:
+def version_of(obj: Model, *, rows: Iterable[Model] = (), values: Iterable[Any] = ()) -> str:
     """The version of a row that was read from the database: another one after any change.
 
     All columns count, and the keys of all members of many-to-many relations: those that a caller
     may not see, too. With the key of the site in it, nobody can find out by trying what is in
-    them. `rows` are rows of other tables that belong to the record.
+    them. `rows` are rows of other tables that belong to the record, and `values` what else its
+    form has.
     """
-    parts = [*state_of(obj), members_of(obj), [state_of(row) for row in rows]]
+    parts = [*state_of(obj), members_of(obj), [*map(state_of, rows), *values]]
     text = json.dumps(parts, default=as_text)
     return salted_hmac("mcp_django.version", text, algorithm="sha256").hexdigest()[:SIZE]
 

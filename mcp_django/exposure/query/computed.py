@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
+from copy import copy
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -19,7 +20,7 @@ from mcp_django.conf import get_config
 from mcp_django.exceptions import QueryError
 from mcp_django.exposure.fields import log_once
 from mcp_django.exposure.limits import TOO_SLOW, limited, raise_lost_database
-from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.options import SECRET_WORDS, ModelExposure
 from mcp_django.exposure.paths import RETURN, declaration_of
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths
@@ -70,6 +71,8 @@ def computed_columns(rights: Rights, exposure: ModelExposure) -> dict[str, Compu
         if not AdminSource(model_admin).may_view(rights.request):
             return {}
         found = columns_of(model_admin, rights.request, listed)
+        if listed is None:
+            found |= page_columns(rights, model_admin)
     except Exception as error:
         raise_lost_database(error)
         # Code of the site: the columns are not there, and everything else is.
@@ -77,6 +80,19 @@ def computed_columns(rights: Rights, exposure: ModelExposure) -> dict[str, Compu
         return {}
     left = exposure.get_fields(rights.request)
     return {name: one for name, one in found.items() if left is None or name in left}
+
+
+def page_columns(rights: Rights, model_admin: ModelAdmin[Any]) -> dict[str, ComputedColumn]:
+    """By name, attributes of the model that no column holds and that the page of a record has, if
+    code of the site makes its form: packages keep translations so.
+    """
+    # The admin is optional; here it is there.
+    from mcp_django.exposure.admin_columns import columns_of
+
+    model, shown = model_admin.model, rights.shown(model_admin.model) or ()
+    values = [name for name in sorted(shown) if not callable(getattr(model, name, callable))]
+    names = [name for name in values if not SECRET_WORDS.search(name)]
+    return columns_of(model_admin, rights.request, names) if names else {}
 
 
 def is_narrowed(rights: Rights, exposure: ModelExposure, model_admin: ModelAdmin[Any]) -> bool:
@@ -146,6 +162,9 @@ class ComputedCells:
         #: The admin takes no model whose key is composite.
         self.key = access.keys[0].attname
         self.whole = whole
+        # None: columns of a relation alone are asked for.
+        is_known = whole and self.model_admin is not None
+        self.reads_page = is_known and bool(page_columns(rights, self.model_admin))
         self.fence = rights.fence if rights.exposed.untrusted else None
         self.using = using or rights.rows(access.model).db
         #: By key, those that were read last; None where the code of the site failed.
@@ -153,7 +172,7 @@ class ComputedCells:
         self._keys: Values = []
         self._end = time.monotonic() + get_config().statement_timeout
         # Where the exposure decides which rows there are, the admin may not have this one.
-        if obj is not None and not access.exposure.decides_itself:
+        if obj is not None and not (access.exposure.decides_itself or self.reads_page):
             self._keys = [getattr(obj, self.key)]
             self._objects = {self._keys[0]: obj}
 
@@ -175,6 +194,10 @@ class ComputedCells:
 
         try:
             rows = rows_of_list(self.model_admin, self.request).using(self.using)
+            if self.reads_page:
+                page: Any = copy(self.model_admin)
+                page.get_queryset = lambda request: rows
+                return {key: page.get_object(self.request, str(key)) for key in keys}
             return {getattr(one, self.key): one for one in rows.filter(pk__in=keys)}
         except (OperationalError, InterfaceError):  # slow, or lost
             raise

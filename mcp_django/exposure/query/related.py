@@ -28,6 +28,7 @@ from mcp_django.exposure.paths import (
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths, home_of, policy_of
 from mcp_django.exposure.query.aggregates import floor_of
+from mcp_django.exposure.query.computed import computed_columns
 from mcp_django.exposure.query.filters import ParsedFilters, any_of
 from mcp_django.exposure.query.find import (
     check_shows_records,
@@ -259,7 +260,10 @@ def shows_column(
 
 def can_find_out(rights: Rights, model: type[Model], name: str) -> bool:
     """Whether records show this caller a field, or can be filtered by it, which tells as much."""
-    return shows_column(rights, model, name, uses=(RETURN, INCLUDE, FILTER))
+    return shows_column(rights, model, name, uses=(RETURN, INCLUDE, FILTER)) or (
+        shows_records(rights, model)
+        and name in computed_columns(rights, rights.exposed.exposures[model])
+    )
 
 
 def visible_labels(rights: Rights, model: type[Model], keys: Iterable[Any]) -> dict[Any, str]:

@@ -13,12 +13,14 @@ from modeltranslation.admin import (
     TranslationTabularInline,
 )
 from mptt.admin import DraggableMPTTAdmin
+from parler.admin import TranslatableAdmin, TranslatableTabularInline
 from solo.admin import SingletonModelAdmin
 from unfold.admin import ModelAdmin, TabularInline
 from unfold.contrib.filters.admin import RangeNumericFilter
 from unfold.decorators import action, display
 
 from tests.sites.festival.models import (
+    Act,
     Area,
     Article,
     Banner,
@@ -26,6 +28,7 @@ from tests.sites.festival.models import (
     Concert,
     Extra,
     HouseRules,
+    Song,
     Stage,
     Ticket,
 )
@@ -138,6 +141,23 @@ class RowAdmin(admin.ModelAdmin):
 @admin.register(Caption)
 class CaptionAdmin(TranslationAdmin):
     list_display = ["text", "article"]
+
+
+class SongInline(TranslatableTabularInline):
+    model = Song
+    extra = 0
+
+
+@admin.register(Song)
+class SongAdmin(TranslatableAdmin):
+    list_display = ["name", "act"]
+
+
+@admin.register(Act)
+class ActAdmin(TranslatableAdmin):
+    list_display = ["title", "fee"]
+    search_fields = ["translations__title"]
+    inlines = [SongInline]
 
 
 admin.site.register(HouseRules, SingletonModelAdmin)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.db import models
 from mptt.models import MPTTModel, TreeForeignKey
+from parler.models import TranslatableModel, TranslatedFields
 from solo.models import SingletonModel
 
 
@@ -100,6 +101,29 @@ class Caption(models.Model):
 
     def __str__(self):
         return self.text
+
+
+class Act(TranslatableModel):
+    """Its texts are in a table of their own, by django-parler."""
+
+    fee = models.IntegerField(default=0)
+    translations = TranslatedFields(
+        title=models.CharField(max_length=50), blurb=models.TextField(blank=True)
+    )
+
+    def __str__(self):
+        return self.safe_translation_getter("title", any_language=True) or ""
+
+
+class Song(TranslatableModel):
+    """A row in the form of an act, with its text in such a table as well."""
+
+    act = models.ForeignKey(Act, models.CASCADE, related_name="songs")
+    minutes = models.IntegerField(default=3)
+    translations = TranslatedFields(name=models.CharField(max_length=50))
+
+    def __str__(self):
+        return self.safe_translation_getter("name", any_language=True) or ""
 
 
 class HouseRules(SingletonModel):
