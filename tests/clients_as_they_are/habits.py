@@ -7,10 +7,9 @@ from typing import Any
 
 from mcp_django.protocol.revisions import Revision
 
-ORDERS = {"model": "shop.order"}
-PHP = {"name": "php", "version": "1"}
-FIND, LEGACY = "find_records", Revision.V2025_06_18
 JSON, STREAM = "application/json", "text/event-stream"
+FOUND, REST = '"isError":false', "TokenAuthentication of Django REST framework"
+LEGACY = Revision.V2025_06_18
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,125 +19,95 @@ class Habit:
     sends: str
     #: The thread that tells of it, or where it was seen.
     source: str
+    params: Any
     method: str = "tools/call"
-    params: Any = None
     headers: dict[str, str | None] = field(default_factory=dict)
     revision: Revision = Revision.V2026_07_28
     #: The answer: its status, its media type, and a part of its body.
     status: int = 200
     kind: str = JSON
-    proof: str = '"isError":false'
+    proof: str = FOUND
 
 
-def call(tool: str, **arguments: Any) -> dict[str, Any]:
-    return {"name": tool, "arguments": arguments}
+def find(**arguments: Any) -> dict[str, Any]:
+    return {"name": "find_records", "arguments": {"model": "shop.order", **arguments}}
 
 
+MODELS = {"name": "list_models"}
+HELLO = {"protocolVersion": LEGACY.value, "clientInfo": {"name": "php", "version": "1"}}
+COMPLETED = {
+    "ref": {"type": "ref/resource", "uri": "django://models/{model}"},
+    "argument": {"name": "model", "value": ""},
+    "context": {"arguments": {"model": None}},
+}
+# One habit in four lines: who, what, whence, and the request.
+# fmt: off
 HABITS = [
     Habit(
-        client="n8n",
+        client="n8n", source="n8n-io/n8n#21500",
         sends="`toolCallId`, `sessionId`, `action` and `chatInput` as arguments of each tool",
-        source="n8n-io/n8n#21500",
-        params=call(FIND, **ORDERS, toolCallId="c", sessionId="s", action="send", chatInput="hi"),
+        params=find(toolCallId="c", sessionId="s", action="send", chatInput="hi"),
     ),
     Habit(
-        client="Claude Code",
-        sends='numbers and booleans as texts: `"limit": "2"`',
-        source="anthropics/claude-code#24597",
-        params=call(FIND, **ORDERS, limit="2"),
+        client="Claude Code", source="anthropics/claude-code#24597",
+        sends='numbers and booleans as texts: `"limit": "2"`', params=find(limit="2"),
     ),
     Habit(
-        client="Claude Code",
-        sends='`"null"` where nothing is meant',
-        source="anthropics/claude-code#95239",
-        params=call(FIND, **ORDERS, filters="null", cursor="null"),
+        client="Claude Code", source="anthropics/claude-code#95239",
+        sends='`"null"` where nothing is meant', params=find(filters="null", cursor="null"),
     ),
     Habit(
-        client="Claude Code",
+        client="Claude Code", source="anthropics/claude-code#32524",
         sends="booleans as texts inside of an object",
-        source="anthropics/claude-code#32524",
-        params=call(FIND, **ORDERS, filters={"number__isnull": "false"}),
+        params=find(filters={"number__isnull": "false"}),
     ),
     Habit(
-        client="LangChain with Gemini",
+        client="LangChain with Gemini", source="seen with langchain-google-genai 4.4.2",
         sends="objects as JSON in a text, and `5.0` for 5",
-        source="seen with langchain-google-genai 4.4.2",
-        params=call(FIND, **ORDERS, filters='{"status": "new"}', limit=5.0),
+        params=find(filters='{"status": "new"}', limit=5.0),
     ),
     Habit(
-        client="PHP SDK",
-        sends="`[]` for arguments without members",
-        source="modelcontextprotocol/php-sdk#284",
-        params={"name": "list_models", "arguments": []},
+        client="PHP SDK", source="modelcontextprotocol/php-sdk#284",
+        sends="`[]` for arguments without members", params={**MODELS, "arguments": []},
     ),
     Habit(
-        client="PHP SDK",
+        client="PHP SDK", source="modelcontextprotocol/php-sdk#284",
         sends="`[]` for params without members",
-        source="modelcontextprotocol/php-sdk#284",
-        method="tools/list",
-        params=[],
-        revision=LEGACY,
-        proof='"find_records"',
+        method="tools/list", params=[], revision=LEGACY, proof='"find_records"',
     ),
     Habit(
-        client="PHP SDK",
-        sends="`[]` for capabilities without members",
-        source="modelcontextprotocol/php-sdk#284",
-        method="initialize",
-        params={"protocolVersion": LEGACY.value, "capabilities": [], "clientInfo": PHP},
-        revision=LEGACY,
-        proof='"serverInfo"',
+        client="PHP SDK", source="modelcontextprotocol/php-sdk#284",
+        sends="`[]` for capabilities without members", method="initialize",
+        params={**HELLO, "capabilities": []}, revision=LEGACY, proof='"serverInfo"',
     ),
     Habit(
-        client="Claude Code",
-        sends="`Accept: application/json` alone",
-        source="anthropics/claude-code#45368",
-        params=call("list_models"),
-        headers={"Accept": JSON},
+        client="Claude Code", source="anthropics/claude-code#45368",
+        sends="`Accept: application/json` alone", params=MODELS, headers={"Accept": JSON},
     ),
     Habit(
-        client="Claude Code",
-        sends="the same, and asks to hear of progress",
-        source="anthropics/claude-code#45368",
-        params={**call("count_to", number=3), "_meta": {"progressToken": 1}},
-        headers={"Accept": JSON},
+        client="Claude Code", source="anthropics/claude-code#45368",
+        sends="the same, and asks for progress", headers={"Accept": JSON},
+        params={"name": "count_to", "arguments": {"number": 3}, "_meta": {"progressToken": 1}},
     ),
     Habit(
-        client="ElevenLabs",
-        sends="`Accept: text/event-stream` alone",
-        source="ComposioHQ/composio#2152",
-        params=call("list_models"),
-        headers={"Accept": STREAM},
+        client="ElevenLabs", source="ComposioHQ/composio#2152",
+        sends="`Accept: text/event-stream` alone", params=MODELS, headers={"Accept": STREAM},
         kind=STREAM,
     ),
     Habit(
-        client="LibreChat",
+        client="LibreChat", source="danny-avila/LibreChat#11905",
         sends="`null` for an argument of a prompt that nobody filled in",
-        source="danny-avila/LibreChat#11905",
-        method="completion/complete",
-        params={
-            "ref": {"type": "ref/resource", "uri": "django://models/{model}"},
-            "argument": {"name": "model", "value": ""},
-            "context": {"arguments": {"model": None}},
-        },
-        proof='"shop.order"',
+        method="completion/complete", params=COMPLETED, proof='"shop.order"',
     ),
-    Habit(
-        client="programs for REST APIs",
-        sends="`Authorization: Token ...`",
-        source="TokenAuthentication of Django REST framework",
-        params=call("list_models"),
-        headers={"Authorization": "Token abc"},
-        status=401,
-        proof="Bearer <token>",
-    ),
-    Habit(
-        client="programs for REST APIs",
-        sends="a bare token as `Authorization`",
-        source="TokenAuthentication of Django REST framework",
-        params=call("list_models"),
-        headers={"Authorization": "mcp_abc"},
-        status=401,
-        proof="Bearer <token>",
+    *(
+        Habit(
+            client="programs for REST APIs", source=REST, sends=sends, params=MODELS,
+            headers={"Authorization": header}, status=401, proof="Bearer <token>",
+        )
+        for sends, header in (
+            ("`Authorization: Token ...`", "Token abc"),
+            ("a bare token as `Authorization`", "mcp_abc"),
+        )
     ),
 ]
+# fmt: on
