@@ -12,7 +12,7 @@ from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.apps import apps
-from django.contrib.sessions.backends.base import SessionBase
+from django.contrib.sessions.backends.signed_cookies import SessionStore
 
 SETS = ("get_all_permissions", "get_user_permissions", "get_group_permissions")
 QUESTIONS = ("has_perm", "has_perms", "has_module_perms")
@@ -105,24 +105,9 @@ class Limits:
             self.user.__dict__[FLAG] = False
 
 
-class EmptySession(SessionBase):
+class EmptySession(SessionStore):
     """The session of one request. Code of the site may use it; nothing is loaded or stored."""
 
-    def exists(self, session_key: str) -> bool:
-        return False
-
-    def create(self) -> None:
-        self._session_cache: dict[str, Any] = {}
-
     def save(self, must_create: bool = False) -> None:  # noqa: FBT001, FBT002  Django's signature
-        return None
-
-    def delete(self, session_key: str | None = None) -> None:
-        return None
-
-    def load(self) -> dict[str, Any]:
-        return {}
-
-    @classmethod
-    def clear_expired(cls) -> None:
+        # Django's would make a key of the content, and send it to the client.
         return None
