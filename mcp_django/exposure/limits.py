@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from django.db import (
     DataError,
@@ -77,38 +77,6 @@ def limited(using: str) -> Iterator[None]:
         raise QueryError("The database cannot compare these values.") from None
 
 
-class Setting(NamedTuple):
-    """What sets the deadline, in which unit, and what takes it back."""
-
-    statement: str
-    unit: Callable[[float], Any]
-    reset: str
-
-
-SETTINGS = {
-    "postgresql": Setting(
-        "SELECT set_config('statement_timeout', %s, true)",
-        lambda seconds: str(int(seconds * 1000)),
-        "SET LOCAL statement_timeout TO DEFAULT",
-    ),
-    "mysql": Setting(
-        "SET SESSION max_execution_time = %s",
-        lambda seconds: int(seconds * 1000),
-        "SET SESSION max_execution_time = DEFAULT",
-    ),
-    "mariadb": Setting(
-        "SET SESSION max_statement_time = %s",
-        float,
-        "SET SESSION max_statement_time = DEFAULT",
-    ),
-}
-
-
-def setting_of(connection: Any) -> Setting | None:
-    is_mariadb = connection.vendor == "mysql" and connection.mysql_is_mariadb
-    return SETTINGS.get("mariadb" if is_mariadb else connection.vendor)
-
-
 #: What a connection wrapper has while a deadline is in force.
 HAS_DEADLINE = "_mcp_django_has_deadline"
 
@@ -126,9 +94,14 @@ def set_deadline(connection: Any, seconds: float) -> Callable[[], None]:
     if connection.vendor == "postgresql":
         connection.execute_wrappers.append(partial(execute_in_time, seconds))
         return partial(connection.execute_wrappers.pop)
-    if (setting := setting_of(connection)) is not None:
-        run_statement(connection, setting.statement, [setting.unit(seconds)])
-        return partial(take_back, connection, setting)
+    if connection.vendor == "mysql":
+        # MariaDB counts seconds, and MySQL milliseconds.
+        if connection.mysql_is_mariadb:
+            name, value = "max_statement_time", seconds
+        else:
+            name, value = "max_execution_time", int(seconds * 1000)
+        run_statement(connection, f"SET SESSION {name} = %s", [value])
+        return partial(take_back, connection, f"SET SESSION {name} = DEFAULT")
     return lambda: None  # Others have none.
 
 
@@ -145,20 +118,22 @@ def execute_in_time(
     PostgreSQL forgets the setting with the transaction, before a pooler may give the session to
     somebody else. Each statement has its own, so that one which fails takes no other along.
     """
-    connection, setting = context["connection"], SETTINGS["postgresql"]
+    connection, milliseconds = context["connection"], str(int(seconds * 1000))
     with ExitStack() as stack:
         if connection.in_atomic_block:
-            stack.callback(take_back, connection, setting)
+            stack.callback(take_back, connection, "SET LOCAL statement_timeout TO DEFAULT")
         else:
             stack.enter_context(transaction.atomic(using=connection.alias))
-        run_statement(connection, setting.statement, [setting.unit(seconds)])
+        run_statement(
+            connection, "SELECT set_config('statement_timeout', %s, true)", [milliseconds]
+        )
         return execute(sql, params, many, context)
 
 
-def take_back(connection: Any, setting: Setting) -> None:
+def take_back(connection: Any, statement: str) -> None:
     # A transaction that failed takes the setting back itself, and lets nothing else run.
     with suppress(Error):
-        run_statement(connection, setting.reset)
+        run_statement(connection, statement)
 
 
 def run_statement(connection: Any, statement: str, parameters: Sequence[Any] = ()) -> None:

@@ -99,10 +99,22 @@ def test_the_deadline_is_not_left_on_the_connection(transactional_db, end):
     ("name", "value"), [("max_statement_time", 0.5), ("max_execution_time", 500)]
 )
 def test_mysql_and_mariadb_count_the_deadline_in_their_own_units(name, value):
-    is_mariadb = name == "max_statement_time"
-    setting = limits.setting_of(SimpleNamespace(vendor="mysql", mysql_is_mariadb=is_mariadb))
+    statements = []
+    cursor = SimpleNamespace(execute=lambda *statement: statements.append(statement))
+    connection = SimpleNamespace(
+        vendor="mysql",
+        mysql_is_mariadb=name == "max_statement_time",
+        wrap_database_errors=nullcontext(),
+        connection=SimpleNamespace(cursor=lambda: nullcontext(cursor)),
+    )
 
-    assert (setting.statement, setting.unit(0.5)) == (f"SET SESSION {name} = %s", value)
+    end = limits.set_deadline(connection, 0.5)
+    end()
+
+    assert statements == [
+        (f"SET SESSION {name} = %s", [value]),
+        (f"SET SESSION {name} = DEFAULT", None),
+    ]
 
 
 @pytest.fixture
