@@ -339,7 +339,7 @@ def asker(superuser):
 
 
 @contextmanager
-def offering(remove):
+def offering(kind):
     """Declare functions, each by its name or that of its address, until the test ends."""
     added = []
 
@@ -351,27 +351,27 @@ def offering(remove):
 
     yield add
     for name in added:
-        remove(name)
+        registry.remove(kind, name)
 
 
 @pytest.fixture
 def add_tool():
     """Offer a function as a tool until the test ends."""
-    with offering(registry.remove_tool) as add:
+    with offering("tool") as add:
         yield lambda function, **options: add(mcp.tool(**{"read_only": True, **options}), function)
 
 
 @pytest.fixture
 def add_prompt():
     """Offer a function as a prompt until the test ends."""
-    with offering(registry.remove_prompt) as add:
+    with offering("prompt") as add:
         yield lambda function, **options: add(mcp.prompt(**options), function, options.get("name"))
 
 
 @pytest.fixture
 def add_resource():
     """Offer a function as a resource of this address until the test ends."""
-    with offering(registry.remove_resource) as add:
+    with offering("resource") as add:
         yield lambda uri, function, **options: add(mcp.resource(uri, **options), function, uri)
 
 

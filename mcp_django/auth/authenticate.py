@@ -36,8 +36,8 @@ from mcp_django.exposure.decisions import Decisions, decisions
 from mcp_django.exposure.generation import (
     CacheVersion,
     cache_version,
+    generations,
     known_cache_version,
-    own_changes,
 )
 from mcp_django.principal import SCOPES, Principal
 from mcp_django.protocol.headers import Headers
@@ -115,7 +115,7 @@ def authenticate(request: HttpRequest) -> Principal:
     known = cache.known(key, cache_version=cache_version()) if key in cache else None
     if known is not None:
         return known
-    before = own_changes()
+    before = generations.own
     try:
         principal, by_header_only = recognize(request)
     except (AuthenticationFailed, TooManyRequests):

@@ -66,7 +66,8 @@ class CacheVersions:
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.clock = clock
-        self._own = 0
+        #: Changes that this process has made or announced.
+        self.own = 0
         self._readings: dict[tuple[str, Places], Reading] = {}
         self._lock = threading.Lock()
         # Held during the query, apart from the other: the event loop never waits for a database.
@@ -92,25 +93,21 @@ class CacheVersions:
     def _read(self, server: str) -> CacheVersion:
         key = server, places()
         with self._lock:
-            own, now, before = self._own, self.clock(), self._readings.get(key)
+            own, now, before = self.own, self.clock(), self._readings.get(key)
         number = read_number(
             server, otherwise=0 if before is None else before.cache_version.number
         )
         found = CacheVersion(number, own, key[1])
         with self._lock:
             # A change of this process during the query: what was read may be older than it.
-            if own == self._own:
+            if own == self.own:
                 self._readings[key] = Reading(found, now)
         return found
-
-    def own_changes(self) -> int:
-        """The part of the version that needs no query."""
-        return self._own
 
     def forget(self) -> None:
         """Whatever this process keeps under an earlier version is void."""
         with self._lock:
-            self._own += 1
+            self.own += 1
             for key, reading in self._readings.items():
                 self._readings[key] = Reading(reading.cache_version, float("-inf"))
 
@@ -118,7 +115,6 @@ class CacheVersions:
 generations = CacheVersions()
 cache_version = generations.cache_version
 known_cache_version = generations.known_cache_version
-own_changes = generations.own_changes
 
 
 #: What a connection wrapper remembers: the servers whose number the next commit raises.

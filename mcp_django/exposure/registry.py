@@ -19,7 +19,6 @@ from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import meant
 from mcp_django.exposure.primitives import BUILT_IN, Prompt, Tool
 from mcp_django.levels import Level
-from mcp_django.principal import DEFAULT_SERVER
 
 if TYPE_CHECKING:
     from mcp_django.exposure.prompts.files import FilesRead
@@ -61,12 +60,13 @@ def described_key(kind: str, key: Any) -> str:
     return str(key._meta.label) if kind == "model" else f"The {kind} {key!r}"
 
 
+#: Where a registry has what it is told of.
+TABLES = {"model": "_classes", "tool": "tools", "prompt": "code_prompts", "resource": "resources"}
 ExposureClass = TypeVar("ExposureClass", bound=type[ModelExposure])
 
 
 class Registry:
-    def __init__(self, server: str = DEFAULT_SERVER) -> None:
-        self.server = server
+    def __init__(self) -> None:
         self._classes: dict[type[Model], type[ModelExposure]] = {}
         self.tools: dict[str, Tool] = {}
         self.code_prompts: dict[str, Prompt] = {}
@@ -102,40 +102,29 @@ class Registry:
                 f"{exposure_class.__name__} has the level {exposure_class.level!r}. Take one of "
                 f"mcp_django.Level: {', '.join(Level.names)}."
             )
-        self._add("model", self._classes, model, exposure_class)
+        self._add("model", model, exposure_class)
 
     def unregister(self, model: type[Model]) -> None:
         """Take a model back. Raises NotRegistered."""
-        self._remove("model", self._classes, model)
+        self.remove("model", model)
 
     def is_registered(self, model: type[Model]) -> bool:
         return model in self._classes
 
     def add_tool(self, tool: Tool) -> None:
         """Offer a tool. Raises AlreadyRegistered when its name is taken."""
-        self._add("tool", self.tools, tool.name, tool)
-
-    def remove_tool(self, name: str) -> None:
-        """Take a tool back. Raises NotRegistered."""
-        self._remove("tool", self.tools, name)
+        self._add("tool", tool.name, tool)
 
     def add_prompt(self, prompt: Prompt) -> None:
         """Offer a prompt. Raises AlreadyRegistered when its name is taken."""
-        self._add("prompt", self.code_prompts, prompt.name, prompt)
-
-    def remove_prompt(self, name: str) -> None:
-        """Take a prompt back. Raises NotRegistered."""
-        self._remove("prompt", self.code_prompts, name)
+        self._add("prompt", prompt.name, prompt)
 
     def add_resource(self, resource: CodeResource) -> None:
         """Offer a resource of code. Raises AlreadyRegistered when its URI is taken."""
-        self._add("resource", self.resources, resource.uri, resource)
+        self._add("resource", resource.uri, resource)
 
-    def remove_resource(self, uri: str) -> None:
-        """Take a resource back. Raises NotRegistered."""
-        self._remove("resource", self.resources, uri)
-
-    def _add(self, kind: str, registered: dict[Any, Any], key: Any, value: Any) -> None:
+    def _add(self, kind: str, key: Any, value: Any) -> None:
+        registered = getattr(self, TABLES[kind])
         with self._lock:
             if key in registered or (kind == "tool" and key in BUILT_IN):
                 raise AlreadyRegistered(f"{described_key(kind, key)} is already registered.")
@@ -144,9 +133,10 @@ class Registry:
                 self._candidates = None
         registrations_changed.send(self, kind=kind)
 
-    def _remove(self, kind: str, registered: dict[Any, Any], key: Any) -> None:
+    def remove(self, kind: str, key: Any) -> None:
+        """Take back a model, or a tool, prompt or resource of code. Raises NotRegistered."""
         with self._lock:
-            if registered.pop(key, None) is None:
+            if getattr(self, TABLES[kind]).pop(key, None) is None:
                 raise NotRegistered(f"{described_key(kind, key)} is not registered.")
             if kind == "model":
                 self._candidates = None

@@ -29,6 +29,7 @@ from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import declaration_of
 from mcp_django.exposure.registry import Registry, registrations_changed, registry
 from mcp_django.exposure.uris import OBJECTS, SITE
+from mcp_django.principal import DEFAULT_SERVER
 from mcp_django.stores.interface import get_store
 from mcp_django.subscriptions.outbox import (
     outbox,
@@ -192,12 +193,11 @@ def announce(model_change: ModelChange, *, using: str | None) -> None:
 
 def exposed_now() -> Exposed:
     try:
-        return exposed_by(registry, registry.server)
+        return exposed_by(registry, DEFAULT_SERVER)
     except Error:
-        # Our tables may be out of reach, or a transaction on them broken: what was, or the
-        # ceiling. Rights are checked anyway before a client is notified.
-        ceiling = Exposed(registry.candidates, NOTHING_DECIDED)
-        return registry.in_force.latest(registry.server) or ceiling
+        # Our tables may be out of reach, or a transaction on them broken: the ceiling. Rights are
+        # checked anyway before a client is notified.
+        return Exposed(registry.candidates, NOTHING_DECIDED)
 
 
 @never_raise
@@ -379,7 +379,7 @@ def rights_changed(
 def registered(*, sender: Registry, kind: str, **kwargs: Any) -> None:
     if apps.ready:  # before that the site is starting, and nobody has seen a list
         lists = LISTS if kind == "model" else LISTS & {f"{kind}s"}
-        publish([Change(topic=name, server=sender.server) for name in lists])
+        publish([Change(topic=name, server=DEFAULT_SERVER) for name in lists])
 
 
 def connect_lists() -> None:

@@ -215,7 +215,7 @@ def passing() -> str:
 def test_trigger_tool_change() -> str:
     """Add a tool and take it back."""
     reading(name="test_passing_tool")(passing)
-    registry.remove_tool("test_passing_tool")
+    registry.remove("tool", "test_passing_tool")
     return "Changed."
 
 
@@ -223,7 +223,7 @@ def test_trigger_tool_change() -> str:
 def test_trigger_prompt_change() -> str:
     """Add a prompt and take it back."""
     mcp.prompt(permission=everybody, name="test_passing_prompt")(passing)
-    registry.remove_prompt("test_passing_prompt")
+    registry.remove("prompt", "test_passing_prompt")
     return "Changed."
 
 

@@ -76,29 +76,25 @@ def test_what_is_registered_twice_or_never_is_told(registry):
 
 
 DECORATORS = {
-    "FunctionTool named": (mcp.tool, "tools", Registry.remove_tool),
-    "FunctionTool other": (partial(mcp.tool, name="other"), "tools", Registry.remove_tool),
-    "CodePrompt named": (mcp.prompt, "prompts", Registry.remove_prompt),
-    "CodeResource shop://x": (
-        partial(mcp.resource, "shop://x"),
-        "resources",
-        Registry.remove_resource,
-    ),
+    "FunctionTool named": (mcp.tool, "tools"),
+    "FunctionTool other": (partial(mcp.tool, name="other"), "tools"),
+    "CodePrompt named": (mcp.prompt, "prompts"),
+    "CodeResource shop://x": (partial(mcp.resource, "shop://x"), "resources"),
 }
 
 
 @pytest.mark.parametrize("made", DECORATORS)
 def test_a_function_is_offered_once_and_stays_itself(made):
-    (decorate, table, remove), key = DECORATORS[made], made.partition(" ")[2]
+    (decorate, table), key = DECORATORS[made], made.partition(" ")[2]
     own = Registry()
 
     assert decorate(registry=own)(named) is named
     assert repr(getattr(own, table)[key]) == f"<{made}>"
     with pytest.raises(AlreadyRegistered, match=key):
         decorate(registry=own)(named)
-    remove(own, key)
+    own.remove(table[:-1], key)
     with pytest.raises(NotRegistered, match=key):
-        remove(own, key)
+        own.remove(table[:-1], key)
 
 
 def test_names_of_generic_tools_are_taken_and_an_exposure_without_fields_is_refused(registry):

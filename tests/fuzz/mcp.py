@@ -40,8 +40,8 @@ EXPOSED: dict[Any, dict[str, Any]] = {
 for model, attributes in {**EXPOSED, **WORKSHOP, **LIBRARY}.items():
     mcp.register(model, **{"level": mcp.Level.WRITE, **attributes})
 # One raises what the caller asks for, and one counts as far: neither would be a mistake of ours.
-registry.remove_tool("fail")
-registry.remove_tool("count_to")
+registry.remove("tool", "fail")
+registry.remove("tool", "count_to")
 
 
 @mcp.register(Memo)

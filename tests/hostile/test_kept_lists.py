@@ -156,7 +156,7 @@ def test_a_tool_that_takes_the_name_of_another_is_described_in_its_own_words(cli
         try:
             lists = [client.list_tools() for _ in range(2)]
         finally:
-            registry.remove_tool("same")
+            registry.remove("tool", "same")
         return [tool["description"] for tools in lists for tool in tools if tool["name"] == "same"]
 
     assert descriptions("First.") == ["First.", "First."]

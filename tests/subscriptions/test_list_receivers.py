@@ -130,11 +130,11 @@ def sing() -> str:
 @pytest.mark.parametrize(
     ("add", "remove", "lists"),
     [
-        (mcp.tool(read_only=True), lambda: registry.remove_tool("sing"), {TOOLS}),
-        (mcp.prompt(), lambda: registry.remove_prompt("sing"), {PROMPTS}),
+        (mcp.tool(read_only=True), lambda: registry.remove("tool", "sing"), {TOOLS}),
+        (mcp.prompt(), lambda: registry.remove("prompt", "sing"), {PROMPTS}),
         (
             mcp.resource("shop://now"),
-            lambda: registry.remove_resource("shop://now"),
+            lambda: registry.remove("resource", "shop://now"),
             {RESOURCES},
         ),
         (

@@ -181,7 +181,7 @@ def test_a_resource_is_read_by_its_media_type(request, staff, mime_type, value):
         return value
 
     mcp.resource("shop://terms", mime_type=mime_type)(terms)
-    request.addfinalizer(lambda: registry.remove_resource("shop://terms"))
+    request.addfinalizer(lambda: registry.remove("resource", "shop://terms"))
 
     assert Client(user=staff).read_resource("shop://terms") == value
 

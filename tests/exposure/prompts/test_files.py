@@ -104,7 +104,7 @@ def test_code_wins_over_a_file_and_the_check_says_so(folder, monkeypatch):
         assert type(registry.prompts["hello"]).__name__ == "CodePrompt"
         found = {one.id: one for one in run_checks(tags=["mcp_django"], databases=[])}
     finally:
-        registry.remove_prompt("hello")
+        registry.remove("prompt", "hello")
     assert type(registry.prompts["hello"]).__name__ == "FilePrompt"
     assert "'hello' in code and another in a file" in found["mcp_django.W005"].msg
     assert "broken.md cannot be read: line 1: unknown name 'x'" in found["mcp_django.E008"].msg
