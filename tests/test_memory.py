@@ -46,7 +46,6 @@ KEPT = {
         "exposure.fields.bounds_of",
         "exposure.fields.kind_of_class",
         "exposure.fields.logged",
-        "exposure.paths._declarations",
         "exposure.permissions.is_plain_class",
         "exposure.query.guard.as_table",
         "exposure.query.guard.guarded_compiler",

@@ -191,6 +191,8 @@ class ModelExposure:
 
     def __init__(self, model: type[Model]) -> None:
         self.model = model
+        #: Its paths, once `paths.declaration_of` has resolved them.
+        self.declaration: Any = None
         #: Whether a row narrowed it, so that some of what it declares may have lost its ground.
         self.is_restricted = False
         if self.level is not None and self.level < Level.READ:
@@ -302,14 +304,10 @@ SPECIAL = (
 )  # fmt: skip
 
 
-class UnknownObjectRead(Exception):
-    """A rule wants to know something of the object."""
-
-
 def read(self: Any, *arguments: Any) -> Any:
     """Note that somebody looked, whatever becomes of the error."""
     object.__setattr__(self, "is_read", True)
-    raise UnknownObjectRead("This object says nothing of itself.")
+    raise RuntimeError("This object says nothing of itself.")
 
 
 traps: dict[str, Any] = dict.fromkeys((f"__{name}__" for name in SPECIAL), read)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -10,7 +9,6 @@ from decimal import Decimal
 from difflib import get_close_matches
 from functools import cached_property
 from typing import Any, TypeAlias
-from weakref import WeakKeyDictionary
 
 from django.core.exceptions import FieldDoesNotExist, ImproperlyConfigured, ValidationError
 from django.db import models
@@ -470,22 +468,16 @@ def label_target(path: Path) -> ModelClass | None:
     return path.field.related_model if path.field is not None and path.field.is_relation else None
 
 
-_lock = threading.Lock()
-_declarations: WeakKeyDictionary[ModelExposure, Declaration] = WeakKeyDictionary()
-
-
 def declaration_of(exposure: ModelExposure) -> Declaration:
     """Raises ImproperlyConfigured with every path that cannot be used. Where staff restricted the
     exposure, such paths are left out.
     """
-    with _lock:
-        found = _declarations.get(exposure)
+    found: Declaration | None = exposure.declaration
     if found is None:
         found = Declaration(exposure)
         if found.problems and not exposure.is_restricted:
             raise ImproperlyConfigured(" ".join(found.problems))
-        with _lock:
-            _declarations[exposure] = found
+        exposure.declaration = found
     return found
 
 
