@@ -14,12 +14,10 @@ from typing import Any
 
 import msgspec
 from django.contrib.auth.models import Group
-from django.db import DatabaseError
 from django.db.models import Model, QuerySet
 
 from mcp_django.conf import get_config
 from mcp_django.connections import apart
-from mcp_django.exceptions import QueryError
 from mcp_django.exposure.admin_bridge.rights import ADD, CHANGE, REMOVE, is_writer, may
 from mcp_django.exposure.decisions import Exposed, PromptDecision
 from mcp_django.exposure.options import ModelExposure, looks_secret, may_view, view_permissions
@@ -44,7 +42,6 @@ from mcp_django.exposure.prompts.stored import (
     prompt_definition,
 )
 from mcp_django.exposure.query.access import (
-    AccessiblePaths,
     allowed_paths,
     find_access,
     hides_records,
@@ -203,21 +200,17 @@ def inspect_fields(rights: Rights, viewer: OwnRights, code: ModelExposure) -> li
     theirs, viewers = find_access(rights, exposure), find_access(declared_rights, code)
     listed = (viewers.columns, *viewers.paths.values())
     every = {path.names: path for paths in listed for path in paths}
-    found = [inspect_path(rights, theirs, path, exposure=exposure) for path in every.values()]
+    found = []
+    for path in every.values():
+        is_masked = any(path.names == one.names for one in theirs.masks)
+        uses = ["show masked"] * is_masked + ["show"] * (path.names in theirs.shown)
+        for use, word in USES.items():
+            if any(one.names == path.names for one in theirs.paths[use]):
+                uses.append(word)
+        reason = "" if uses else why_no_use(rights, path, exposure=exposure)
+        found.append(InspectedField(name=path.text, uses=tuple(uses), reason=reason))
     declared = {path.names[0] for path in declaration_of(code).everything}
     return found + list(undeclared(viewer, code, declared))
-
-
-def inspect_path(
-    rights: Rights, access: AccessiblePaths, path: Path, *, exposure: ModelExposure
-) -> InspectedField:
-    is_masked = any(path.names == one.names for one in access.masks)
-    uses = ["show masked"] * is_masked + ["show"] * (path.names in access.shown)
-    for use, word in USES.items():
-        if any(one.names == path.names for one in access.paths[use]):
-            uses.append(word)
-    reason = "" if uses else why_no_use(rights, path, exposure=exposure)
-    return InspectedField(name=path.text, uses=tuple(uses), reason=reason)
 
 
 def why_no_use(rights: Rights, path: Path, *, exposure: ModelExposure) -> str:
@@ -267,27 +260,19 @@ def undeclared(
 SHOWN, SHOWN_FIELDS = 3, 64
 
 
-class Unreadable(Exception):
-    """The database has no answer: there may be no table."""
-
-
 def sample_rows(
     rights: Rights, viewer: OwnRights, exposure: ModelExposure
 ) -> list[dict[str, Any]]:
     """Up to three records of the caller as far as the viewer may see them, too.
 
-    Raises Unreadable.
+    Raises QueryError, and DatabaseError where there is no table.
     """
     shared = SharedRights(rights, viewer)
-    using = shared.rows(exposure.model).db
-    try:
-        # What fails must not break a transaction around the page.
-        with apart(using):
-            fields = allowed_paths(shared, exposure).names(RETURN)[:SHOWN_FIELDS]
-            asked = FindRecords(model=exposure.label, fields=fields, limit=SHOWN)
-            found = find_records(shared, exposure, asked)
-    except (DatabaseError, QueryError) as error:
-        raise Unreadable(str(error) if isinstance(error, QueryError) else "") from error
+    # What fails must not break a transaction around the page.
+    with apart(shared.rows(exposure.model).db):
+        fields = allowed_paths(shared, exposure).names(RETURN)[:SHOWN_FIELDS]
+        asked = FindRecords(model=exposure.label, fields=fields, limit=SHOWN)
+        found = find_records(shared, exposure, asked)
     records: list[dict[str, Any]] = msgspec.json.decode(encoder.encode(found.table.objects()))
     return records
 
@@ -509,11 +494,11 @@ def why_not(rights: Rights, thing: Tool | CodeResource | Prompt) -> Iterator[str
     """Yield a sentence about each limit that alone hides the thing, and one about the rules of the
     site where these do.
     """
-    limits, exists = limits_of(rights), thing.exists_for
-    for name, sentence in limits.items():
-        others = [other for other in limits if other != name]
-        if not exists(without(rights, *others)) and exists(without(rights, *others, name)):
-            yield sentence
+    limits = limits_of(rights)
+    if thing.exists_for(without(rights, *limits)):
+        for name, sentence in limits.items():
+            if not thing.exists_for(without(rights, *limits.keys() - {name})):
+                yield sentence
     own = own_rights(rights)
     if not thing.exists_for(own):
         yield refusal_of_primitive(own, thing)
@@ -537,33 +522,27 @@ def refusal_of_primitive(own: Rights, thing: Any) -> str:
 def inspect_resources(rights: Rights, viewer: OwnRights) -> list[Inspected]:
     """Resources and templates that exist for the viewer as well: those there are come first."""
 
-    def listed(who: Rights) -> list[Resource | ResourceTemplate]:
-        return [*list_resources(who), *list_templates(who)]
+    def listed(who: Rights) -> dict[str, Resource | ResourceTemplate]:
+        resources = {one.uri: one for one in list_resources(who)}
+        return resources | {one.uri_template: one for one in list_templates(who)}
 
-    viewers = {address(one) for one in listed(viewer)}
-    found = [inspected_resource(one) for one in listed(rights) if address(one) in viewers]
-    known = {one.name for one in found}
-    for resource in rights.registry.resources.values():
-        if resource.uri not in known and resource.exists_for(viewer):
-            definition = resource.definition(viewer.request)
-            found.append(inspected_resource(definition, reasons=tuple(why_not(rights, resource))))
-    return found
-
-
-def address(one: Resource | ResourceTemplate) -> str:
-    return one.uri if isinstance(one, Resource) else one.uri_template
-
-
-def inspected_resource(
-    one: Resource | ResourceTemplate, *, reasons: tuple[str, ...] = ()
-) -> Inspected:
-    return Inspected(
-        name=address(one),
-        title=one.title or one.name,
-        description=one.description,
-        is_there=not reasons,
-        reasons=reasons,
-    )
+    viewers, callers = listed(viewer), listed(rights)
+    definitions = {uri: one for uri, one in callers.items() if uri in viewers}
+    reasons = {}
+    for uri, resource in rights.registry.resources.items():
+        if uri not in definitions and resource.exists_for(viewer):
+            definitions[uri] = resource.definition(viewer.request)
+            reasons[uri] = tuple(why_not(rights, resource))
+    return [
+        Inspected(
+            name=uri,
+            title=one.title or one.name,
+            description=one.description,
+            is_there=uri in callers,
+            reasons=reasons.get(uri, ()),
+        )
+        for uri, one in definitions.items()
+    ]
 
 
 def inspect_prompts(rights: Rights, viewer: OwnRights) -> list[Inspected]:
@@ -572,28 +551,25 @@ def inspect_prompts(rights: Rights, viewer: OwnRights) -> list[Inspected]:
     if viewer.may_view(PromptTemplate):
         templates = viewer.rows(PromptTemplate).filter(server=viewer.principal.server)
         rows = {row.name: row for row in templates}
-    known = {prompt.name: prompt for prompt in all_prompts(rights)}
-    found = [
-        inspected(
-            rights,
-            viewer,
-            prompt,
-            prompt_definition(rights, prompt),
-            decision_about(rights, prompt),
+    found = []
+    for prompt in all_prompts(rights):
+        has_row = rows.pop(prompt.name, None) is not None
+        if prompt.exists_for(viewer) or (has_row and isinstance(prompt, StoredPrompt)):
+            definition, decision = (
+                prompt_definition(rights, prompt),
+                decision_about(rights, prompt),
+            )
+            found.append(inspected(rights, viewer, prompt, definition, decision))
+    for name, row in rows.items():
+        # No prompt was made of the row, for anybody.
+        reason = "It cannot be read: see the log." if row.enabled else SWITCHED_OFF
+        found.append(
+            Inspected(
+                name=name,
+                title=row.title,
+                description=row.description,
+                is_there=False,
+                reasons=(reason,),
+            )
         )
-        for name, prompt in known.items()
-        if prompt.exists_for(viewer) or (name in rows and isinstance(prompt, StoredPrompt))
-    ]
-    found += [
-        Inspected(
-            name=name,
-            title=row.title,
-            description=row.description,
-            is_there=False,
-            # No prompt was made of the row, for anybody.
-            reasons=("It cannot be read: see the log." if row.enabled else SWITCHED_OFF,),
-        )
-        for name, row in rows.items()
-        if name not in known
-    ]
     return sorted(found, key=lambda one: one.name)

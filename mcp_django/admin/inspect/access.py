@@ -8,15 +8,15 @@ from typing import Any
 
 from django.contrib.admin import ModelAdmin
 from django.core.exceptions import ImproperlyConfigured
+from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 
 from mcp_django.admin.inspect.impersonation import ChoosingForm, ChosenCaller, call_as, viewer_of
 from mcp_django.admin.pages import INSPECT
 from mcp_django.context import CallContext
-from mcp_django.exceptions import ToolError
+from mcp_django.exceptions import QueryError, ToolError
 from mcp_django.exposure.inspection import (
     OwnRights,
-    Unreadable,
     inspect_fields,
     inspect_model,
     inspect_models,
@@ -107,8 +107,10 @@ def inspect_one_model(
             )
     except ImproperlyConfigured as error:
         found["problem"] = f"It is not declared as it must be: {error}"
-    except Unreadable as error:
-        found["problem"] = str(error) or "The database cannot read it. Is there a table?"
+    except QueryError as error:
+        found["problem"] = str(error)
+    except DatabaseError:
+        found["problem"] = "The database cannot read it. Is there a table?"
     return found
 
 
