@@ -35,7 +35,6 @@ from mcp_django.exposure.paths import (
     ModelClass,
     Names,
     Path,
-    Trail,
     begins_with,
     declaration_of,
     holds_text,
@@ -134,7 +133,9 @@ class AccessiblePaths:
         #: What records show to these callers, by the names of the fields on the way.
         self.shown = frozenset(path.names for path in shown)
         #: The primary key breaks ties anyway, so that everybody may order by it.
-        self.key_paths = key_paths(self.model)
+        self.key_paths = tuple(
+            Path(text=part.name, model=self.model, hops=(), field=part) for part in self.keys
+        )
         self.orders = {**spelled(self.key_paths), **self.tables[ORDER]}
         names = grants.ordering
         #: The site's order if this caller may use every part of it.
@@ -323,31 +324,21 @@ class AccessiblePaths:
             ORDER: order,
             FILTER: self._columns((*self.paths[FILTER], *self.paths[SEARCH])) | order,
         }
-        return self._policy(columns)
+        return make_policy(self.model, columns, self.rule_from(self.model))
 
     @cached_property
     def group_policy(self) -> Policy:
         """For queries that show groups and metrics in place of records."""
         groups, metrics = self._columns(self.paths[GROUP]), self._columns(self.paths[METRIC])
         shown = [path for path in self.paths[METRIC] if path.names in self.shown]
-        return self._policy(
-            {
-                GROUP: groups,
-                METRIC: metrics,
-                EXTREME: self._columns(shown),
-                COUNTED: groups | metrics,
-                FILTER: set(self.policy.columns[FILTER]),
-            }
-        )
-
-    def _policy(self, columns: Mapping[str, set[Column]]) -> Policy:
-        trails = [trail for found in columns.values() for trail, _ in found]
-        return Policy(
-            table=table_of(self.model),
-            columns={use: frozenset(found) for use, found in columns.items()},
-            joins=prefixes(trails),
-            rule=self.rule_from(self.model),
-        )
+        columns = {
+            GROUP: groups,
+            METRIC: metrics,
+            EXTREME: self._columns(shown),
+            COUNTED: groups | metrics,
+            FILTER: self.policy.columns[FILTER],
+        }
+        return make_policy(self.model, columns, self.rule_from(self.model))
 
     def _columns_of_labels(self, paths: Iterable[Path]) -> set[Column]:
         return {
@@ -388,19 +379,20 @@ def spelled(paths: tuple[Path, ...]) -> dict[str, Path]:
     return table
 
 
-def key_paths(model: ModelClass) -> tuple[Path, ...]:
-    return tuple(
-        Path(text=part.name, model=model, hops=(), field=part) for part in key_parts(model)
+def make_policy(
+    model: ModelClass, columns: Mapping[str, Iterable[Column]], rule: PathRule | None
+) -> Policy:
+    """The policy of queries on a model: these columns by use, and the joins that lead to them."""
+    sets = {use: frozenset(found) for use, found in columns.items()}
+    trails = {trail for found in sets.values() for trail, _ in found}
+    opts: Any = model._meta.concrete_model._meta  # type: ignore[union-attr]
+    return Policy(
+        # Proxies share the table of what they stand for.
+        table=opts.db_table,
+        columns=sets,
+        joins=frozenset(trail[: size + 1] for trail in trails for size in range(len(trail))),
+        rule=rule,
     )
-
-
-def table_of(model: ModelClass) -> str:
-    """Proxies share the table of what they stand for."""
-    return str(model._meta.concrete_model._meta.db_table)  # type: ignore[union-attr]
-
-
-def prefixes(trails: Iterable[Trail]) -> frozenset[Trail]:
-    return frozenset(trail[: size + 1] for trail in trails for size in range(len(trail)))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -432,51 +424,36 @@ def allowed_paths(rights: Rights, exposure: ModelExposure) -> AccessiblePaths:
 
 
 def find_access(rights: Rights, exposure: ModelExposure) -> AccessiblePaths:
-    declaration = declaration_of(exposure)
+    declaration, exposed = declaration_of(exposure), rights.exposed
     home = home_of(rights, exposure.model)
     forbidden = frozenset(
         model for model in declaration.passed if not is_open(rights, exposure, model, home=home)
     )
-    restricted = frozenset(
-        model
-        for model in declaration.passed
-        if model not in forbidden and not is_plain(rights.rows(model).query)
-    )
     models = (exposure.model, *(one for one in declaration.passed if one not in forbidden))
-    shown = tuple(rights.shown(model) for model in models)
-    withheld = {one: names for one in models if (names := rights.exposed.withheld.get(one))}
-    not_followed = frozenset(models) & rights.exposed.not_followed
+    declared = {one: exposed.exposures[one] for one in models if one in exposed.exposures}
     ordering = tuple(exposure.get_ordering(rights.request))
-    if not all(isinstance(name, str) for name in ordering):
-        ordering = ()  # nobody knows which columns an expression reads
-    exposures = rights.exposed.exposures
-    labels = {
-        model: declaration_of(exposures[model]).labels for model in models if model in exposures
-    }
     # Most sites have none of these, and some are asked for each call.
-    masking, marked = rights.exposed.masking, rights.exposed.untrusted
-    masked = {one: kinds for one in models if masking and (kinds := rights.masks(one))}
-    untrusted = {one: texts for one in models if marked and (texts := rights.untrusted(one))}
-    masks = tuple((one, frozenset(kinds.items())) for one, kinds in masked.items())
-    maps: tuple[Mapping[ModelClass, Any], ...] = (labels, withheld, untrusted)
-    known = (*(tuple(one.items()) for one in maps), masks, not_followed, ordering)
-    key = (exposure, forbidden, restricted, shown, *known)
-    found = _access.get(key)
-    if found is not None:
-        return found
+    masking, marked = exposed.masking, exposed.untrusted
     grants = Grants(
         forbidden=forbidden,
-        restricted=restricted,
-        shown=dict(zip(models, shown, strict=True)),
-        labels=labels,
-        withheld=withheld,
-        masked=masked,
-        untrusted=untrusted,
-        not_followed=not_followed,
-        ordering=ordering,
+        restricted=frozenset(one for one in models[1:] if not is_plain(rights.rows(one).query)),
+        shown={model: rights.shown(model) for model in models},
+        labels={model: declaration_of(one).labels for model, one in declared.items()},
+        withheld={one: names for one in models if (names := exposed.withheld.get(one))},
+        masked={one: kinds for one in models if masking and (kinds := rights.masks(one))},
+        untrusted={one: texts for one in models if marked and (texts := rights.untrusted(one))},
+        not_followed=frozenset(models) & exposed.not_followed,
+        # Nobody knows which columns an expression reads.
+        ordering=ordering if all(isinstance(name, str) for name in ordering) else (),
     )
-    found = AccessiblePaths(declaration, grants)
-    _access.put(key, found)
+    maps = (grants.shown, grants.labels, grants.withheld, grants.untrusted)
+    masks = tuple((one, frozenset(kinds.items())) for one, kinds in grants.masked.items())
+    sets = (forbidden, grants.restricted, grants.not_followed, grants.ordering, masks)
+    key = (exposure, *sets, *(tuple(one.items()) for one in maps))
+    found = _access.get(key)
+    if found is None:
+        found = AccessiblePaths(declaration, grants)
+        _access.put(key, found)
     return found
 
 
@@ -619,13 +596,8 @@ def policy_of(
 ) -> Policy:
     """For a subquery: these columns, the key, and what joins them."""
     names = {*lookups, *(part.attname for part in key_parts(model))}
-    columns = frozenset(locate(model, name) for name in names)
-    return Policy(
-        table=table_of(model),
-        columns={FILTER: columns, RETURN: columns, ORDER: frozenset()},
-        joins=prefixes(trail for trail, _ in columns),
-        rule=rule,
-    )
+    columns = [locate(model, name) for name in names]
+    return make_policy(model, {FILTER: columns, RETURN: columns, ORDER: ()}, rule)
 
 
 def leaf(condition: Condition, depth: int) -> Q:
