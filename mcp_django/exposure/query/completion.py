@@ -138,7 +138,7 @@ def find_rows(
     try:
         if rights.checks_rows_one_by_one(access.model):
             found = page_of_permitted(search, None, MOST)
-            table, has_more = found.table, found.end is not None
+            table, has_more = found.table, found.has_more
         else:
             rows = search.rows(None, most=MOST)
             table, has_more = rows.table(), rows.has_more

@@ -200,16 +200,15 @@ def find_records(rights: Rights, exposure: ModelExposure, asked: FindRecords) ->
         page = page_of_permitted(search, position, limit)
     else:
         rows = search.rows(position, most=limit)
-        end = rows.position(limit - 1) if rows.has_more else None
-        page = PageRows(table=rows.table(), place=rows.position, end=end)
+        page = PageRows(table=rows.table(), place=rows.position, has_more=rows.has_more)
         if position is None and not rows.count:
             about_texts = note_on_texts(search.parsed_filters, search.count)
             note = " ".join(filter(None, [note, about_texts]))
     encoded, table = encode_fitting(page.table)
+    cursor, count = None, len(table.rows)
     # A page that is too long in bytes ends early.
-    count = len(table.rows)
-    end = page.end if count == len(page.table.rows) else page.place(count - 1)
-    cursor = None if end is None else pagination.encode(bound(), end)
+    if page.has_more or count < len(page.table.rows):
+        cursor = pagination.encode(bound(), page.place(count - 1))
     return Page(encoded=encoded, table=table, next_cursor=cursor, note=note)
 
 
@@ -234,11 +233,11 @@ def check_shows_records(exposure: ModelExposure) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class PageRows:
-    """Rows, the place of each in the order, and where the next page goes on."""
+    """Rows, the place of each in the order, and whether there are more."""
 
     table: Table
     place: Callable[[int], list[Any]]
-    end: list[Any] | None
+    has_more: bool
 
 
 def page_of_permitted(search: Search, position: Sequence[Any] | None, limit: int) -> PageRows:
@@ -270,11 +269,10 @@ def page_of_permitted(search: Search, position: Sequence[Any] | None, limit: int
         shown, row = page[at]
         return [skip + at + 1] if search.counts_records else shown.position(row)
 
-    is_end = not has_more and len(found) <= skip + limit
     groups = groupby(page, key=lambda one: one[0])
     tables = [shown.table([at for _, at in group]) for shown, group in groups]
     table = concatenated(tables or [rows.table([])])
-    return PageRows(table=table, place=place, end=None if is_end else place(len(page) - 1))
+    return PageRows(table=table, place=place, has_more=has_more or len(found) > skip + limit)
 
 
 def judge(search: Search, rows: Rows) -> list[bool]:

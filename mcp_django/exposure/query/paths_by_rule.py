@@ -107,7 +107,8 @@ def names_in(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         if argument == "any_of":
             parts = given if isinstance(given, list | tuple) else ()
         elif argument == "metrics":
-            parts = [list(one.values()) for one in dict_of(given).values() if dict_of(one)]
+            metrics = given.values() if isinstance(given, Mapping) else ()
+            parts = [list(one.values()) for one in metrics if isinstance(one, Mapping)]
         else:
             parts = [given]
         for part in parts:
@@ -116,10 +117,6 @@ def names_in(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
             for name in part if isinstance(part, list | tuple) else ():
                 if isinstance(name, str) and len(name) <= LONGEST:
                     yield use, name.removeprefix("-")
-
-
-def dict_of(given: Any) -> Mapping[str, Any]:
-    return given if isinstance(given, Mapping) else {}
 
 
 def is_listed(access: AccessiblePaths, use: str, name: str) -> bool:
