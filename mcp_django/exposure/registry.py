@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 import threading
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar, cast
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
@@ -213,7 +213,9 @@ def register(
     if isinstance(first, type) and issubclass(first, ModelExposure):
         raise ImproperlyConfigured("Name the model: @mcp.register(Order).")
     if options:
-        exposure_class = with_options(exposure_class or ModelExposure, options)
+        check_options("ModelExposure", options, ModelExposure)
+        base: Any = exposure_class or ModelExposure
+        exposure_class = type(base.__name__, (base,), options)
 
     def decorate(decorated: ExposureClass) -> ExposureClass:
         for model in models:
@@ -225,14 +227,12 @@ def register(
     return decorate
 
 
-def with_options(base: type[ModelExposure], options: dict[str, Any]) -> type[ModelExposure]:
-    known = ModelExposure.__annotations__
-    for name in options:
+def check_options(owner: str, names: Iterable[str], options: type) -> None:
+    """Raise ImproperlyConfigured for a name that `options` has no annotation of."""
+    known = options.__annotations__
+    for name in names:
         if name not in known:
-            raise ImproperlyConfigured(
-                f"ModelExposure has no option {name!r}{meant(name, known)}."
-            )
-    return cast("type[ModelExposure]", type(base.__name__, (base,), options))
+            raise ImproperlyConfigured(f"{owner} has no option {name!r}{meant(name, known)}.")
 
 
 def unregister(*models: type[Model]) -> None:

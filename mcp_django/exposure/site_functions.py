@@ -22,9 +22,9 @@ from mcp_django.exposure.functions.signatures import (
     parse_docstring,
     read_signature,
 )
-from mcp_django.exposure.paths import meant
 from mcp_django.exposure.primitives import PendingCall, may_reach
 from mcp_django.exposure.questions.conversation import Elicitation, awaited
+from mcp_django.exposure.registry import check_options
 from mcp_django.principal import READ
 from mcp_django.protocol.results import ToolDefinition
 
@@ -166,12 +166,7 @@ def registering(
     """A decorator that registers functions as one kind, and returns them. `given` is what it is
     made of besides. Raises ImproperlyConfigured for an option that there is not.
     """
-    known = kind.options.__annotations__
-    for name in options:
-        if name not in known:
-            raise ImproperlyConfigured(
-                f"{kind.decorator} has no option {name!r}{meant(name, known)}."
-            )
+    check_options(kind.decorator, options, kind.options)
 
     def decorate(function: Function) -> Function:
         kind.check_function(function)
