@@ -369,10 +369,6 @@ class Declaration:
     def _wrong(self, what: str, text: str, sentence: str) -> None:
         self.problems.append(f"{self.exposure.label}: {what}: {text} {sentence}.")
 
-    def narrows(self, use: str) -> bool:
-        """Whether a list of the exposure says what there is for a use, and nothing beyond it."""
-        return use in OPTIONS and getattr(self.exposure, OPTIONS[use]) is not None
-
     @cached_property
     def everything(self) -> tuple[Path, ...]:
         return tuple(dict.fromkeys(path for paths in self.paths.values() for path in paths))

@@ -233,11 +233,6 @@ class Rights:
         return Gates(self.request)
 
     @property
-    def identity(self) -> str:
-        """Binds cursors to who asked."""
-        return self.principal.key
-
-    @property
     def is_read_only(self) -> bool:
         decided = self.exposed.decisions
         return (
@@ -249,10 +244,6 @@ class Rights:
 
     def has_scopes(self, needed: frozenset[str]) -> bool:
         return self.principal.has_scopes(needed)
-
-    def has_permission(self, name: str) -> bool:
-        """Return what `has_perm` says. Django keeps what it has read on the user."""
-        return bool(self.request.user.has_perm(name))
 
     def exposures(self) -> list[ModelExposure]:
         """The exposed models that exist for this caller, in the order of labels."""
@@ -321,19 +312,17 @@ class Rights:
         if model not in self._masks:
             found: dict[str, str] = {}
             for exposure in inherited(model, self.exposed.masking):
-                if self._is_masked(exposure):
+                try:
+                    is_masked = exposure.is_masked(self.request)
+                except Exception as error:
+                    raise_lost_database(error)
+                    # Code of the site. A rule that fails has not opened anything.
+                    logger.exception("Whether %s is masked cannot be told.", exposure.label)
+                    is_masked = True
+                if is_masked:
                     found = {**exposure.mask, **found}
             self._masks[model] = found
         return self._masks[model]
-
-    def _is_masked(self, exposure: ModelExposure) -> bool:
-        try:
-            return bool(exposure.is_masked(self.request))
-        except Exception as error:
-            raise_lost_database(error)
-            # Code of the site. A rule that fails has not opened anything.
-            logger.exception("Whether %s is masked cannot be told.", exposure.label)
-            return True
 
     def untrusted(self, model: type[Model]) -> frozenset[str]:
         """The columns of a model whose texts strangers wrote."""
@@ -349,11 +338,6 @@ class Rights:
         Where the site marks no column as untrusted, it stays as it is.
         """
         return fenced_value(value, self.mark) if self.exposed.untrusted else value
-
-    @property
-    def reader(self) -> str:
-        """Who gets pseudonyms: the user, by whatever credential."""
-        return str(self.principal.user.pk)
 
     def checks_rows_one_by_one(self, model: type[Model]) -> bool:
         """Whether rows are judged in Python, so that SQL alone can neither count nor page."""
@@ -400,11 +384,8 @@ class Rights:
         )
 
     def _source(self, model: type[Model]) -> PermissionSource | None:
-        if model not in self._sources:
-            self._sources[model] = self._find_source(model)
-        return self._sources[model]
-
-    def _find_source(self, model: type[Model]) -> PermissionSource | None:
+        if model in self._sources:
+            return self._sources[model]
         # Until code of the site has answered, no field exists: not of a child, either.
         self._shown[model] = frozenset()
         try:
@@ -417,10 +398,11 @@ class Rights:
             raise_lost_database(error)
             # This model is not there, and all the others are.
             logger.exception("What may be seen of %s cannot be told.", model._meta.label)
+            self._sources[model] = None
             return None
         if own is not None:
             names = frozenset(own) if names is None else names & frozenset(own)
-        self._shown[model] = names
+        self._shown[model], self._sources[model] = names, source
         return source
 
     def _ask(self, model: type[Model]) -> PermissionSource | None:

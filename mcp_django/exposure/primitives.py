@@ -160,7 +160,7 @@ def may_reach(rights: Rights, permission: Permission | None, *, name: str) -> bo
             logger.exception("The permission of %s failed.", name)
             return False
     if permission is not None:
-        return rights.has_permission(permission)
+        return bool(rights.request.user.has_perm(permission))
     user = rights.request.user
     return user.is_active and user.is_staff
 

@@ -25,7 +25,7 @@ TOOLS = Room(
         ),
         Fault(
             file="exposure/questions/confirmations.py",
-            old="bound_to=rights.identity",
+            old="bound_to=rights.principal.key",
             new='bound_to=""',
         ),
         Fault(

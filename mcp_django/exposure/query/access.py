@@ -25,6 +25,7 @@ from mcp_django.exposure.paths import (
     GROUP,
     INCLUDE,
     METRIC,
+    OPTIONS,
     ORDER,
     PREFIXES,
     RETURN,
@@ -227,7 +228,14 @@ class AccessiblePaths:
     @cached_property
     def own(self) -> Mapping[str, Path]:
         """The columns of the model itself that records show, by every spelling."""
-        own = tuple(path for path in self.paths[RETURN] if self._is_own(path))
+        # Relations show the key anyway.
+        own = tuple(
+            path
+            for path in self.paths[RETURN]
+            if not path.hops
+            and path.names in self.shown
+            and (path.field.primary_key or not looks_secret(self.model, path.field.name))
+        )
         return {name: path for name, path in spelled(own).items() if LOOKUP_SEP not in name}
 
     @cached_property
@@ -282,17 +290,11 @@ class AccessiblePaths:
         own = (path.names[0] for path in self.own.values())
         return list(dict.fromkeys([*own, *self.many, *self.backward]))
 
-    def _is_own(self, path: Path) -> bool:
-        if path.hops or path.names not in self.shown:
-            return False
-        # Relations show the key anyway.
-        return path.field.primary_key or not looks_secret(self.model, path.field.name)
-
     def is_left(self, names: Names, *, use: str) -> bool:
         """Whether no list of the exposure leaves the column, or the relation, out of a use."""
-        return not self.declaration.narrows(use) or any(
-            path.names == names for path in self.paths[use]
-        )
+        option = OPTIONS.get(use)
+        is_listed = option is not None and getattr(self.exposure, option) is not None
+        return not is_listed or any(path.names == names for path in self.paths[use])
 
     def is_excluded(self, names: Names) -> bool:
         """Whether `exclude` closes a path that begins at the model, also one that nobody lists."""

@@ -36,7 +36,7 @@ BINDING = ("filters", "exclude", "any_of", "search", "order_by")
 def binding(rights: Rights, access: AccessiblePaths, asked: FindRecords) -> str:
     """What a position is good for: who asks for what."""
     what = [or_default(getattr(asked, name)) for name in BINDING]
-    who = [rights.identity, rights.principal.server, access.exposure.label, access.digest]
+    who = [rights.principal.key, rights.principal.server, access.exposure.label, access.digest]
     return json.dumps([who, what], sort_keys=True, default=str)
 
 

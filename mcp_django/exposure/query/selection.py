@@ -48,8 +48,10 @@ class Selection:
         compared, or offered to be sent back, has no fences.
         """
         rendered = {name: render(columns) for name, render in self.renders.items()}
+        # The same user gets the same pseudonyms, by whatever credential.
+        reader = str(rights.principal.user.pk)
         for name, kind in self.masks.items():
-            rendered[name] = mask_column(rendered[name], kind, reader=rights.reader)
+            rendered[name] = mask_column(rendered[name], kind, reader=reader)
         labels = {name: labels_of(columns) for name, labels_of in self.labels.items()}
         for name, key in self.types.items():
             using = rights.rows(key.model).db
@@ -64,8 +66,6 @@ class Selection:
 
     def extended(self, cells: Mapping[str, tuple[str, Render]]) -> Selection:
         """Return a selection with more members, each made of one column."""
-        if not cells:
-            return self
         keys = {key: None for key, _ in cells.values()}
         renders = {name: render for name, (_, render) in cells.items()}
         return replace(

@@ -80,7 +80,7 @@ def redeem(rights: Rights, confirmation: object, approved: str, *, tool: str) ->
 def tags(rights: Rights, expires: int, nonce: bytes, approved: str) -> list[bytes]:
     """By the secret key first, then by its fallbacks."""
     value = f"{expires} {nonce.hex()} {approved}"
-    digests = keyed_digests(value, purpose=PURPOSE, bound_to=rights.identity)
+    digests = keyed_digests(value, purpose=PURPOSE, bound_to=rights.principal.key)
     return [digest[:10] for digest in digests]
 
 

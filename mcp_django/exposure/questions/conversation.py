@@ -281,7 +281,7 @@ class Elicitation:
         self.name = name
         self.arguments = arguments
         self.is_single_use = is_single_use
-        self._bound_to = f"{rights.identity}:{digest_of_json(method, name, arguments)}"
+        self._bound_to = f"{rights.principal.key}:{digest_of_json(method, name, arguments)}"
         sent = context.sent_input
         self._state: State | None = None
         self._given = {
