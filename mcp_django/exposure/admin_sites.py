@@ -208,7 +208,8 @@ def exposure_of(
     model = model_admin.model
     named = getattr(model_admin, "mcp_fields", None)
     hidden = set(getattr(model_admin, "mcp_exclude_fields", ()))
-    texts, doubtful = listed_paths(model_admin), list[str]()
+    searched = (path.lstrip("^=@") for path in model_admin.search_fields)
+    texts, doubtful = [*model_admin.list_display, *searched], list[str]()
     if named is not None:
         fields = [name for name in named if name not in hidden]
     else:
@@ -430,12 +431,6 @@ def form_fields(model_admin: ModelAdmin[Any]) -> list[Any]:
     if meta.fields not in (None, ALL_FIELDS):
         names = [name for name in names if name in meta.fields]
     return [*(name for name in names if name not in left_out), *model_admin.form.declared_fields]
-
-
-def listed_paths(model_admin: ModelAdmin[Any]) -> list[Any]:
-    """Return what the list of the admin shows and searches."""
-    search = (path.lstrip("^=@") for path in model_admin.search_fields)
-    return [*model_admin.list_display, *search]
 
 
 def is_open(model: type[Model], path: str, listed: Container[str]) -> bool:

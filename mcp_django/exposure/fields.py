@@ -226,7 +226,9 @@ def scalar(field: Any, value: Any, *, using: str, longest: int = TERM) -> Any:
         try:
             return integer(value, low=low, high=high)
         except QueryError as error:
-            raise QueryError(f"{error}{sentence_of_choices(field)}") from None
+            # For who wrote the label of a choice in place of its number.
+            known = ", ".join(f"{key} ({label})" for key, label in choices_of(field)[:30])
+            raise QueryError(f"{error} Choices: {known}." if known else str(error)) from None
     if kind == "text":
         return choice(field, bounded_text(value, longest=longest))
     converter, wanted = CONVERTERS.get(kind, (refuse, "usable: this field only has isnull"))
@@ -283,12 +285,6 @@ def choice(field: Any, value: str) -> str:
         names = ", ".join(str(key) for key in known[:30])
         raise QueryError(f"{quoted(value)} is not a choice. Choices: {names}.")
     return value
-
-
-def sentence_of_choices(field: Any) -> str:
-    """For who wrote the label of a choice in place of its number."""
-    known = [f"{key} ({label})" for key, label in choices_of(field)[:30]]
-    return f" Choices: {', '.join(known)}." if known else ""
 
 
 def integer(value: Any, *, low: int, high: int) -> int:

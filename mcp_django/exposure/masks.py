@@ -27,16 +27,14 @@ def mask_column(values: Sequence[Any], kind: str, *, reader: str) -> list[str | 
         if value is None:
             found.append(None)
             continue
-        text = value if isinstance(value, str) else as_json(value)
+        text = value
+        if not isinstance(value, str):  # one text for equal values
+            text = msgspec.json.encode(value, order="deterministic", enc_hook=str).decode()
+            text = text.strip('"')
         if text not in known:
             known[text] = mask(text, reader)
         found.append(known[text])
     return found
-
-
-def as_json(value: Any) -> str:
-    """One text for equal values."""
-    return msgspec.json.encode(value, order="deterministic", enc_hook=str).decode().strip('"')
 
 
 def pseudonym(text: str, reader: str) -> str:

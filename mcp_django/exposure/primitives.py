@@ -149,8 +149,15 @@ logger = logging.getLogger("mcp_django")
 
 def may_reach(rights: Rights, permission: Permission | None, *, name: str) -> bool:
     """Whether the permission lets this caller in. None: every active member of the staff."""
-    if not is_within(rights, permission):
-        return False
+    restriction = rights.principal.restriction
+    if restriction.models is not None:
+        # Only its permission says what a function is about: without one it may touch anything.
+        if not isinstance(permission, str):
+            return False
+        app, _, codename = permission.partition(".")
+        _, _, model = codename.partition("_")
+        if not restriction.allows_model(f"{app}.{model}".lower()):
+            return False
     if callable(permission):
         try:
             return bool(permission(rights.request))
@@ -163,18 +170,3 @@ def may_reach(rights: Rights, permission: Permission | None, *, name: str) -> bo
         return bool(rights.request.user.has_perm(permission))
     user = rights.request.user
     return user.is_active and user.is_staff
-
-
-def is_within(rights: Rights, permission: Permission | None) -> bool:
-    """Whether a function exists for a credential that is limited to some models.
-
-    Only its permission says what a function is about: without one it may touch anything.
-    """
-    restriction = rights.principal.restriction
-    if restriction.models is None:
-        return True
-    if not isinstance(permission, str):
-        return False
-    app, _, codename = permission.partition(".")
-    _, _, model = codename.partition("_")
-    return restriction.allows_model(f"{app}.{model}".lower())

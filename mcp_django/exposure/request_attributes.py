@@ -6,7 +6,7 @@ permissions of the user on these models, and no others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from functools import cached_property, partial
 from typing import Any
 
@@ -31,15 +31,11 @@ def limit_to_models(user: Any, *, real: Any, models: frozenset[str]) -> None:
     limits = Limits(user, real, models)
     answers: dict[str, Any] = {name: getattr(limits, name) for name in QUESTIONS}
     answers |= {name: partial(limits.permissions, name) for name in SETS}
-    answers |= {f"a{name}": partial(answer_in_thread, answer) for name, answer in answers.items()}
+    # From a thread: an answer may take queries.
+    answers |= {f"a{name}": sync_to_async(answer) for name, answer in answers.items()}
     user.__dict__ |= {name: answer for name, answer in answers.items() if hasattr(real, name)}
     if user.__dict__.get(FLAG):
         user.__dict__ |= {FLAG: False, "save": limits.save, "refresh_from_db": limits.refresh}
-
-
-async def answer_in_thread(answer: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """The same answer for a coroutine, from a thread: it may take queries."""
-    return await sync_to_async(answer)(*args, **kwargs)
 
 
 def real_user(user: Any) -> Any:
