@@ -128,8 +128,10 @@ class AccessiblePaths:
             (path, PREFIXES.get(declaration.search_prefixes[path.text][0], "icontains"))
             for path in self.paths[SEARCH]
         )
-        self.labels = self._labels(self.usable[RETURN])
-        self.group_labels = self._labels(self.usable[GROUP])
+        self.labels, self.group_labels = (
+            {path: found for path in self.usable[use] if (found := self._label(path))}
+            for use in (RETURN, GROUP)
+        )
         shown = () if self.exposure.aggregates_only else self.usable[RETURN]
         #: What records show to these callers, by the names of the fields on the way.
         self.shown = frozenset(path.names for path in shown)
@@ -192,9 +194,6 @@ class AccessiblePaths:
             if hop.is_many or hop.model in self.restricted:
                 return at
         return None
-
-    def _labels(self, paths: Iterable[Path]) -> dict[Path, tuple[Path, ...]]:
-        return {path: found for path in paths if (found := self._label(path))}
 
     def _label(self, path: Path) -> tuple[Path, ...]:
         """The columns that a foreign key shows beside its value, if this caller may see them."""

@@ -197,19 +197,16 @@ class Rule:
             field=field,
             is_by_rule=True,
         )
-        if self._is_excluded(path):
+        known = {self.access.model: self.access, **self.passed}
+        owners = (self.access.model, *(hop.model for hop in hops))
+        # The model, or one on the way, may close the rest of the path.
+        if any(known[model].is_excluded(path.names[at:]) for at, model in enumerate(owners)):
             return None
         if field is None:
             uses &= {FILTER, COUNT_RELATED} if hops[-1].is_many else {FILTER}
         else:
             uses = frozenset(use for use in uses if use in USES and USES[use](path))
         return PathByRule(path=path, uses=uses) if uses else None
-
-    def _is_excluded(self, path: Path) -> bool:
-        """Whether the model, or one on the way, closes the rest of the path by `exclude`."""
-        known = {self.access.model: self.access, **self.passed}
-        owners = (self.access.model, *(hop.model for hop in path.hops))
-        return any(known[model].is_excluded(path.names[at:]) for at, model in enumerate(owners))
 
     def step(self, current: AccessiblePaths, name: str) -> RelationStep | None:
         """The relation of that name, if it is shown and what it leads to is open."""

@@ -65,30 +65,24 @@ def converter_of(field: Any, *, whole: bool) -> Callable[[Values], Values] | Non
     """How a column is written, decided once. None: as the database gave it. Values that the
     converter of the field fails on are written as texts.
     """
-    convert = own_converter(field, whole=whole)
-    if convert is None:
+    own = target_of(field)
+    if isinstance(own, models.GeneratedField):
+        own = own.output_field
+    convert_value: Any = value_converter(own, whole=whole)
+    convert = trimmed_choices if choices_of(own) else COLUMN_CONVERTERS.get(convert_value)
+    if convert is None and convert_value is None:
         return None
 
     def guarded(column: Values) -> Values:
         try:
-            return convert(column)
+            if convert is not None:
+                return convert(column)
+            return [None if value is None else convert_value(value) for value in column]
         except Exception as error:
             log_once(str(field), "has values that are read as texts only.", error)
             return [None if value is None else cut(value) for value in column]
 
     return guarded
-
-
-def own_converter(field: Any, *, whole: bool) -> Callable[[Values], Values] | None:
-    field = target_of(field)
-    if isinstance(field, models.GeneratedField):
-        field = field.output_field
-    if choices_of(field):
-        return trimmed_choices
-    one = value_converter(field, whole=whole)
-    if one is None or one in COLUMN_CONVERTERS:
-        return COLUMN_CONVERTERS.get(one)
-    return lambda column: [None if value is None else one(value) for value in column]
 
 
 def value_converter(field: Any, *, whole: bool) -> Callable[[Any], Any] | None:
