@@ -138,7 +138,11 @@ def invalidate(server: str | None = DEFAULT_SERVER, *, using: str | None = None)
             return
         due.remove(server)
         try:
-            raise_number(server)
+            rows = models.ExposureGeneration.objects.all()
+            rows.get_or_create(server=DEFAULT_SERVER if server is None else server)
+            if server is not None:
+                rows = rows.filter(server=server)
+            rows.update(number=F("number") + 1)
         except Error:
             logger.warning("Other processes learn of a change a second late.", exc_info=True)
         finally:
@@ -162,15 +166,6 @@ def read_number(server: str, *, otherwise: int) -> int:
             return rows.first() or 0
     except Error:
         return otherwise
-
-
-def raise_number(server: str | None) -> None:
-    name = DEFAULT_SERVER if server is None else server
-    models.ExposureGeneration.objects.get_or_create(server=name)
-    rows = models.ExposureGeneration.objects.all()
-    if server is not None:
-        rows = rows.filter(server=server)
-    rows.update(number=F("number") + 1)
 
 
 # A change of anybody's rights raises the generation, so that nothing outlives it in memory.

@@ -133,9 +133,10 @@ def object_of(rights: Rights, label: str, text: str, *, argument: str) -> Record
     with suppress(NotFound):
         return record_of(rights, exposure, text)
     wanted = text.casefold()
+    candidates, _ = completion_queries.keys_of(rights, exposure, text)
     keys = [
         key
-        for key, texts in completion_queries.keys_of(rights, exposure, text).candidates
+        for key, texts in candidates.items()
         if text and any(word.casefold() == wanted for word in texts[1:])
     ]
     if len(keys) == 1:
@@ -161,8 +162,8 @@ def complete_object(rights: Rights, label: str, value: str) -> list[str]:
 def labelled_keys(rights: Rights, label: str) -> list[tuple[str, str]]:
     """The first keys to choose from, each with the label of its object."""
     with suppress(NotFound):
-        matches = completion_queries.keys_of(rights, rights.exposure(label), "")
-        return [(key, " ".join(texts[1:]) or key) for key, texts in matches.candidates]
+        candidates, _ = completion_queries.keys_of(rights, rights.exposure(label), "")
+        return [(key, " ".join(texts[1:]) or key) for key, texts in candidates.items()]
     return []
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -35,16 +34,11 @@ WHOLE = re.compile(r"(0|-?[1-9][0-9]{0,18})\Z")
 HEXADECIMAL = re.compile(r"[0-9a-f]{1,32}\Z")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Keys:
-    """Keys as texts, each with the texts that it is found by, and whether there are more."""
-
-    candidates: Sequence[tuple[str, Sequence[str]]]
-    has_more: bool
-
-
-def keys_of(rights: Rights, exposure: ModelExposure, text: str) -> Keys:
-    """Keys of visible records, found by the key or by the label fields.
+def keys_of(
+    rights: Rights, exposure: ModelExposure, text: str
+) -> tuple[dict[str, Sequence[str]], bool]:
+    """Keys of visible records as texts, each with the texts that it is found by: the key and the
+    label fields. And whether there are more.
 
     None where records do not show this caller their key. A label counts where the caller may see
     it and filter by it.
@@ -52,7 +46,7 @@ def keys_of(rights: Rights, exposure: ModelExposure, text: str) -> Keys:
     access = allowed_paths(rights, exposure)
     names = [part.name for part in access.keys]
     if not (is_usable(text) and set(names) <= access.tables[RETURN].keys()):
-        return Keys(candidates=(), has_more=False)
+        return {}, False
     own = [path.text for path in declaration_of(exposure).labels]
     usable = access.tables[RETURN].keys() & access.tables[FILTER].keys()
     labels = [name for name in own if name in usable and name not in names]
@@ -80,7 +74,7 @@ def keys_of(rights: Rights, exposure: ModelExposure, text: str) -> Keys:
                 found.setdefault(key, (key, *texts[len(names) :]))
         if len(found) >= MOST:
             break
-    return Keys(candidates=list(found.items()), has_more=has_more)
+    return found, has_more
 
 
 def distinct_values(

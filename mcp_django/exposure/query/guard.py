@@ -190,9 +190,6 @@ class Policy:
     def allows_join(self, trail: Trail) -> bool:
         return trail in self.joins or (self.rule is not None and self.rule.allows_join(trail))
 
-    def allows_count(self, trail: Trail) -> bool:
-        return self.rule is not None and self.rule.allows_count(trail)
-
     @property
     def is_for_groups(self) -> bool:
         """Whether the query shows groups and what is measured of them, and no records."""
@@ -291,6 +288,8 @@ class Inspection:
 
     def visit(self, node: Any, *, use: str) -> None:
         kind = type(node)
+        # Nothing but their parts can tell of columns.
+        is_transparent = kind in TRANSPARENT or (kind is Func and node.extra == ARRAY)
         if kind is expressions.Col:
             self.column(node, use=use)
         elif kind is WhereNode:
@@ -303,7 +302,7 @@ class Inspection:
             self.operand(node.rhs, use=use)
         elif kind in (SiteCondition, NothingNode):
             return  # the site's own
-        elif is_transparent(node, use=use):
+        elif is_transparent or (kind in BUCKETS and use == GROUP):
             for source in node.get_source_expressions():
                 self.visit(source, use=use)
         else:
@@ -339,7 +338,8 @@ class Inspection:
         elif not is_odd and kind is Sum and type(source) in (Subquery, GuardedQuery):
             # Django 6.1 puts the query itself in place of its Subquery.
             counting = source.query if type(source) is Subquery else source
-            if not self.policy.allows_count(self.joins_counted(counting)):
+            joins, rule = self.joins_counted(counting), self.policy.rule
+            if rule is None or not rule.allows_count(joins):
                 raise Leak("An undeclared count of related rows.")
         elif is_odd or kind is not Count or type(source) is not expressions.Star:
             raise Leak(f"An undeclared aggregate: {node!r}")
@@ -384,13 +384,6 @@ class Inspection:
         if not self.policy.allows(self.trail(col.alias), str(col.target.column), use=use):
             label = col.target.model._meta.label
             raise Leak(f"{use}: undeclared column {label}.{col.target.column}")
-
-
-def is_transparent(node: Any, *, use: str) -> bool:
-    """Whether nothing but the parts of an expression can tell of columns."""
-    kind = type(node)
-    is_array = kind is Func and node.extra == ARRAY
-    return kind in TRANSPARENT or (kind in BUCKETS and use == GROUP) or is_array
 
 
 def link_of(query: Any) -> Any:

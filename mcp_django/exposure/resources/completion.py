@@ -102,11 +102,10 @@ def rank(text: str, candidate: str) -> int:
 
 def keys(rights: Rights, exposure: ModelExposure, value: str) -> CompletionResult:
     """Keys of visible records that are found by their key or by what stands for them."""
-    found = queries.keys_of(rights, exposure, value)
+    candidates, has_more = queries.keys_of(rights, exposure, value)
     # The database may match more than lower() does.
-    every = (name for name, _ in found.candidates)
-    names = dict.fromkeys((*ranked_by(value, found.candidates), *every))
-    return offer(names, has_more=found.has_more)
+    names = dict.fromkeys((*ranked_by(value, candidates.items()), *candidates))
+    return offer(names, has_more=has_more)
 
 
 def complete_variable(

@@ -114,7 +114,8 @@ def test_filters_and_completion_work_on_the_texts_themselves(shop):
 
     assert len(records(rights, Customer, filters={"name": "Anne"})) == 1
     assert distinct_values(rights, allowed_paths(rights, exposure), name, "A") == (["Anne"], False)
-    [[key, texts]] = keys_of(rights, exposure, "Ann").candidates
+    candidates, _ = keys_of(rights, exposure, "Ann")
+    [[key, texts]] = candidates.items()
     assert texts == (key, "Anne")
 
 
