@@ -40,9 +40,8 @@ from mcp_django.exposure.query.serializers import (
 
 if TYPE_CHECKING:
     # The admin is optional.
-    from django.contrib.admin import ModelAdmin
-
     from mcp_django.exposure.admin_columns import ComputedColumn
+    from mcp_django.exposure.admin_sites import AdminSource
 
 logger = logging.getLogger("mcp_django")
 
@@ -61,14 +60,17 @@ def computed_columns(rights: Rights, exposure: ModelExposure) -> dict[str, Compu
     if listed is not None and not listed:
         return {}
     model_admin = rights.model_admin(exposure.model)
-    if model_admin is None or is_narrowed(rights, exposure, model_admin):
+    if model_admin is None:
         return {}
     # The admin is optional; here it is there.
     from mcp_django.exposure.admin_columns import columns_of
     from mcp_django.exposure.admin_sites import AdminSource
 
+    source = AdminSource(model_admin)
+    if is_narrowed(rights, exposure, source):
+        return {}
     try:
-        if not AdminSource(model_admin).may_view(rights.request):
+        if not source.may_view(rights.request):
             return {}
         found = columns_of(model_admin, rights.request, listed)
         if listed is None:
@@ -95,7 +97,7 @@ def page_columns(rights: Rights, model_admin: ModelAdmin[Any]) -> dict[str, Comp
     return columns_of(model_admin, rights.request, names) if names else {}
 
 
-def is_narrowed(rights: Rights, exposure: ModelExposure, model_admin: ModelAdmin[Any]) -> bool:
+def is_narrowed(rights: Rights, exposure: ModelExposure, source: AdminSource) -> bool:
     """Whether a computed column could reveal what was taken from this caller: a field that rights
     or staff hide, or other models, where a credential is limited to some.
     """
@@ -109,10 +111,7 @@ def is_narrowed(rights: Rights, exposure: ModelExposure, model_admin: ModelAdmin
     if len(access.columns) < len(declared) and exposure.computed is None:
         # The admin shows its list to callers from whom it hides fields, too. Packages that sort
         # or translate hide some from everybody.
-        from mcp_django.exposure.admin_sites import AdminSource
-
-        rows = rights.rows(exposure.model)
-        shown = AdminSource(model_admin).shown(rights.request, rows)
+        shown = source.shown(rights.request, rights.rows(exposure.model))
         declared = tuple(path for path in declared if shown is None or path.names[0] in shown)
     return len(access.columns) < len(declared)
 
