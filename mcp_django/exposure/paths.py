@@ -248,11 +248,6 @@ def joins_of(hop: Hop, model: ModelClass) -> Trail | None:
     return (*places[0][0], *edges)
 
 
-def key_parts(model: ModelClass) -> tuple[Any, ...]:
-    """The columns of the primary key, one by one."""
-    return tuple(model._meta.pk_fields)
-
-
 # What an exposure declares: its paths by use, and what is wrong with them.
 
 SEARCH = "search"
@@ -402,7 +397,7 @@ def mask_problems(exposure: ModelExposure, shown: Iterable[Path]) -> Iterator[tu
 
 def holds_text(column: Any) -> bool:
     """Whether people write its values: texts, but no key, no file and no choice."""
-    if column.is_relation or column in key_parts(column.model) or choices_of(column):
+    if column.is_relation or column in column.model._meta.pk_fields or choices_of(column):
         return False
     return kind_of(column) in ("text", "json", "array") and not isinstance(column, FileField)
 
@@ -418,7 +413,7 @@ def meant(name: str, known: Iterable[str]) -> str:
 
 def is_key(column: Any) -> bool:
     """Whether records are found by its values, here or in another model, also from elsewhere."""
-    if column.is_relation or column in key_parts(column.model):
+    if column.is_relation or column in column.model._meta.pk_fields:
         return True
     backward = (
         getattr(one, "field", None)
@@ -486,7 +481,7 @@ LONGEST_KEY = 1000
 def parse_key(model: ModelClass, pk: Any, *, using: str) -> tuple[Any, ...]:
     """The value of each part of a key. Raises QueryError for what cannot be one."""
     given = pk if isinstance(pk, list | tuple) else [pk]
-    parts = key_parts(model)
+    parts = model._meta.pk_fields
     if len(given) != len(parts):
         raise QueryError("This is not a key.")
     return tuple(
@@ -509,7 +504,7 @@ def stored_key(model: ModelClass, given: Iterable[Any]) -> tuple[Any, ...]:
     """The values of a key as a database gives them back: code may have assigned "5" for 5."""
     return tuple(
         to_python(target_of(part), value)
-        for part, value in zip(key_parts(model), given, strict=True)
+        for part, value in zip(model._meta.pk_fields, given, strict=True)
     )
 
 

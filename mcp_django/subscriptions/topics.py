@@ -22,7 +22,6 @@ from mcp_django.exposure.paths import (
     Declaration,
     Hop,
     declaration_of,
-    key_parts,
     label_target,
     parse_key,
     spell_key,
@@ -137,7 +136,7 @@ def records_of(instance: Model) -> tuple[tuple[ModelClass, Key], ...]:
     """The keys of an instance in its own table and in those of its parents."""
     kind = concrete(type(instance))
     return tuple(
-        (table, tuple(getattr(instance, part.attname) for part in key_parts(table)))
+        (table, tuple(getattr(instance, part.attname) for part in table._meta.pk_fields))
         for table in (kind, *kind._meta.all_parents)
     )
 
@@ -319,7 +318,7 @@ def is_kin(one: ModelClass, other: ModelClass) -> bool:
 
 def parent_with_its_key(child: ModelClass, parent: ModelClass) -> ModelClass | None:
     """The parent if a child has its key, which one with two parents has of the first only."""
-    parts: Any = key_parts(child)
+    parts: Any = child._meta.pk_fields
     part = parts[0]
     while part.is_relation and part.model is not parent:
         part = part.target_field

@@ -29,7 +29,7 @@ from mcp_django.exposure.forms.schemas import (
 )
 from mcp_django.exposure.forms.values import inner, shown_value, upload_of
 from mcp_django.exposure.limits import limited
-from mcp_django.exposure.paths import FILTER, SEARCH, Path, key_parts, key_value
+from mcp_django.exposure.paths import FILTER, SEARCH, Path, key_value
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths, policy_of
 from mcp_django.exposure.query.content_types import is_content_type_model, key_of_type
@@ -129,7 +129,7 @@ class AdminDescriber(Describer):
 
 def visible_choices(rights: Rights, choices: QuerySet[Any]) -> QuerySet[Any]:
     """Those of the choices that this caller sees, before rows are judged one by one."""
-    (key,) = key_parts(choices.model)
+    (key,) = choices.model._meta.pk_fields
     rows = rights.rows(choices.model).using(choices.db)
     visible = guarded(rows, policy_of(choices.model, [key.attname])).values(key.attname)
     # The order of the admin may be that of a column which the caller may not see.
@@ -318,7 +318,7 @@ class Finder:
         """The places of the values that are keys of choices, with what the form takes."""
         name = self.field.to_field_name
         if name is None or (self.is_shown and not shows_column(self.rights, self.model, name)):
-            (column,) = key_parts(self.model)
+            (column,) = self.model._meta.pk_fields
         else:
             column = self.model._meta.get_field(name)
         choices = self.choices.all()

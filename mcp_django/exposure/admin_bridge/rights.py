@@ -19,7 +19,7 @@ from mcp_django.exceptions import NotFound, QueryError, ToolError
 from mcp_django.exposure.admin_bridge.dry_runs import current
 from mcp_django.exposure.limits import contended, raise_lost_database
 from mcp_django.exposure.options import ModelExposure, is_secret
-from mcp_django.exposure.paths import key_parts, parse_key
+from mcp_django.exposure.paths import parse_key
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.find import missing_record
 from mcp_django.exposure.query.guard import is_plain
@@ -103,7 +103,7 @@ def find_locked(rights: Rights, exposure: ModelExposure, pk: Any, *, using: str)
 
 def lock(rows: QuerySet[Any], pk: Any) -> Model | None:
     """Return the row with this key, if there is one, and lock it."""
-    key = key_parts(rows.model)[0].attname
+    key = rows.model._meta.pk_fields[0].attname
     with contended():
         if not connections[rows.db].features.has_select_for_update and current.get() is None:
             # SQLite: who writes first is the only writer until the end. A dry run needs no such

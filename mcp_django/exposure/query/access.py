@@ -39,7 +39,6 @@ from mcp_django.exposure.paths import (
     begins_with,
     declaration_of,
     holds_text,
-    key_parts,
     label_target,
     locate,
     spellings,
@@ -99,7 +98,7 @@ class AccessiblePaths:
         self.declaration = declaration
         self.exposure = declaration.exposure
         self.model = declaration.exposure.model
-        self.keys = key_parts(self.model)
+        self.keys = self.model._meta.pk_fields
         self.restricted = grants.restricted
         self.grants = grants
         self.paths = {
@@ -596,7 +595,7 @@ def policy_of(
     model: ModelClass, lookups: Sequence[str], *, rule: PathRule | None = None
 ) -> Policy:
     """For a subquery: these columns, the key, and what joins them."""
-    names = {*lookups, *(part.attname for part in key_parts(model))}
+    names = {*lookups, *(part.attname for part in model._meta.pk_fields)}
     columns = [locate(model, name) for name in names]
     return make_policy(model, {FILTER: columns, RETURN: columns, ORDER: ()}, rule)
 

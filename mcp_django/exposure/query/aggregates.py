@@ -272,12 +272,6 @@ def measured(access: AccessiblePaths) -> Iterator[tuple[Path, tuple[str, ...]]]:
             yield path, functions
 
 
-def is_name(name: Any) -> bool:
-    """Whether it can stand in `having`, where two underscores end a name."""
-    is_short = isinstance(name, str) and len(name) <= LONGEST_NAME
-    return is_short and name.isascii() and name.isidentifier() and "__" not in name
-
-
 MAX_HAVING = 8
 COMPARISONS = ("exact", "gt", "gte", "lt", "lte")
 
@@ -420,7 +414,9 @@ class AggregateParser:
 
     def _metric(self, name: Any, given: Any, *, taken: set[str]) -> Metric:
         access = self.access
-        if not is_name(name):
+        is_short = isinstance(name, str) and name.isascii() and len(name) <= LONGEST_NAME
+        # In `having`, two underscores end a name.
+        if not is_short or "__" in name or not name.isidentifier():
             raise QueryError(
                 f"{quoted(name)} is no name for a metric: take at most {LONGEST_NAME} letters, "
                 "digits and single underscores."

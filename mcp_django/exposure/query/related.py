@@ -17,14 +17,7 @@ from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure.fields import quoted
 from mcp_django.exposure.limits import limited
 from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.paths import (
-    FILTER,
-    INCLUDE,
-    RETURN,
-    key_parts,
-    parse_key,
-    spell_key,
-)
+from mcp_django.exposure.paths import FILTER, INCLUDE, RETURN, parse_key, spell_key
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths, home_of, policy_of
 from mcp_django.exposure.query.aggregates import floor_of
@@ -57,7 +50,7 @@ def visible_keys(
 ) -> set[tuple[str, ...]]:
     """The keys, spelled, of those records that `get_record` would find for this caller."""
     model, left = exposure.model, iter(keys)
-    names = [part.attname for part in key_parts(model)]
+    names = [part.attname for part in model._meta.pk_fields]
     found: set[tuple[str, ...]] = set()
     while chunk := list(islice(left, CHUNK)):
         there = known_keys(rights, exposure, chunk, using=using)
@@ -75,7 +68,7 @@ def visible_objects(
     model, objects = exposure.model, list(objects)
     if is_plain(rights.rows(model).query) and not rights.checks_rows_one_by_one(model):
         return objects
-    names = [part.attname for part in key_parts(model)]
+    names = [part.attname for part in model._meta.pk_fields]
     keys = [tuple(getattr(one, name) for name in names) for one in objects]
     visible = visible_keys(rights, exposure, keys, using=using)
     return [one for one, key in zip(objects, keys, strict=True) if spell_key(key) in visible]
@@ -108,7 +101,7 @@ def known_keys(
 ) -> list[tuple[Any, ...]]:
     """Those that the site's rows have. Guarded, since these rows may be cut or combined."""
     model = exposure.model
-    names = [part.attname for part in key_parts(model)]
+    names = [part.attname for part in model._meta.pk_fields]
     rows = guarded(rights.rows(model).using(using), policy_of(model, names))
     if len(names) == 1:
         has_key = Q((f"{names[0]}__in", [value for (value,) in keys]))
@@ -249,7 +242,7 @@ def shows_column(
     rights: Rights, model: type[Model], name: str, *, uses: Sequence[str] = (RETURN,)
 ) -> bool:
     """Whether records show this caller a column. Keys are shown with every record."""
-    return name in ("pk", *(part.name for part in key_parts(model))) or (
+    return name in ("pk", *(part.name for part in model._meta.pk_fields)) or (
         shows_records(rights, model)
         and any(
             name in allowed_paths(rights, rights.exposed.exposures[model]).tables[use]
@@ -274,7 +267,7 @@ def visible_labels(rights: Rights, model: type[Model], keys: Iterable[Any]) -> d
     wanted = list(keys)
     if not wanted or not shows_records(rights, model):
         return {}
-    (key,) = key_parts(model)
+    (key,) = model._meta.pk_fields
     columns = [one.attname for one in label_fields(rights, model)]
     using = home_of(rights, model)
     labels = labels_by_key(rights.rows(model).using(using), key.attname, columns, wanted)

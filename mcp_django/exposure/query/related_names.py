@@ -13,7 +13,7 @@ from mcp_django.exposure import fields
 from mcp_django.exposure.fields import kind_of, quoted, target_of
 from mcp_django.exposure.forms.html import folded
 from mcp_django.exposure.limits import limited
-from mcp_django.exposure.paths import FILTER, Path, declaration_of, key_parts
+from mcp_django.exposure.paths import FILTER, Path, declaration_of
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths, policy_of
 from mcp_django.exposure.query.content_types import is_content_type_model, key_of_type
@@ -50,7 +50,7 @@ class RelatedNames:
         keys = []
         for item in fields.items(operator, value) if operator == "in" else [value]:
             try:
-                keys.append(fields.scalar(key_parts(model)[0], item, using=using))
+                keys.append(fields.scalar(model._meta.pk_fields[0], item, using=using))
             except QueryError:
                 if not isinstance(item, str) or not item.strip():
                     return None
@@ -70,7 +70,7 @@ class RelatedNames:
             model = path.field.related_model
             if is_content_type_model(model):
                 return model
-        is_open = model in self.rights.exposed.exposures and len(key_parts(model)) == 1
+        is_open = model in self.rights.exposed.exposures and len(model._meta.pk_fields) == 1
         return model if is_open and self.rights.level(model) >= Level.READ else None
 
     def _columns(self, model: type[Model]) -> tuple[str, ...]:
@@ -123,7 +123,7 @@ class RelatedNames:
                 f"no {opts.verbose_name} is called {quoted(given)}. Call find_records with "
                 f'{{"model": "{opts.label_lower}"}} to see which there are.'
             )
-        (key,) = key_parts(model)
+        (key,) = model._meta.pk_fields
         alike = sorted(chosen[:MOST_ALIKE], key=lambda row: str(row[0]))
         names = [name_of(row) for row in alike]
         if not self.rights.untrusted(model).isdisjoint(self._columns(model)):
@@ -137,7 +137,7 @@ class RelatedNames:
         )
 
     def _rows(self, model: type[Model], columns: tuple[str, ...], text: str) -> list[Any]:
-        (key,) = key_parts(model)
+        (key,) = model._meta.pk_fields
         names = [key.attname, *(name for name in columns if name != key.attname)]
         is_judged = self.rights.checks_rows_one_by_one(model)
         rows = guarded(self.rights.rows(model), policy_of(model, names))

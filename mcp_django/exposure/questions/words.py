@@ -19,7 +19,6 @@ from django.utils.text import Truncator, get_text_list
 from django.utils.translation import gettext
 
 from mcp_django.exposure.forms.html import folded
-from mcp_django.exposure.paths import key_parts
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.related import visible_labels
 
@@ -76,7 +75,7 @@ def record_labels(rights: Rights, model: type[Model], keys: Sequence[Any]) -> li
     exposure names no label.
     """
     first = list(keys[:MOST_RECORDS_NAMED])
-    labels = visible_labels(rights, model, first) if len(key_parts(model)) == 1 else {}
+    labels = visible_labels(rights, model, first) if len(model._meta.pk_fields) == 1 else {}
     texts = [", ".join(map(str, key)) if isinstance(key, tuple) else key for key in first]
     return [short_line(labels.get(key) or text) for key, text in zip(first, texts, strict=True)]
 
