@@ -75,12 +75,11 @@ class CacheVersions:
 
     def known_cache_version(self, server: str = DEFAULT_SERVER) -> CacheVersion | None:
         """The version if it was read within the last second. Never a query."""
-        # Without the lock: nothing is believed that was read before a change of this process, and
-        # every call asks.
         reading = self._readings.get((server, places()))
-        if reading is None or self.clock() - reading.at >= BELIEVED:
+        # Nothing is believed that was read before a change of this process.
+        if reading is None or reading.cache_version.own != self.own:
             return None
-        return reading.cache_version
+        return reading.cache_version if self.clock() - reading.at < BELIEVED else None
 
     def cache_version(self, server: str = DEFAULT_SERVER) -> CacheVersion:
         """The version now. Take it before reading what you are going to keep under it."""
@@ -92,24 +91,19 @@ class CacheVersions:
 
     def _read(self, server: str) -> CacheVersion:
         key = server, places()
-        with self._lock:
-            own, now, before = self.own, self.clock(), self._readings.get(key)
+        own, now, before = self.own, self.clock(), self._readings.get(key)
         number = read_number(
             server, otherwise=0 if before is None else before.cache_version.number
         )
         found = CacheVersion(number, own, key[1])
-        with self._lock:
-            # A change of this process during the query: what was read may be older than it.
-            if own == self.own:
-                self._readings[key] = Reading(found, now)
+        # Of no use after a change of this process during the query: it may be older than that.
+        self._readings[key] = Reading(found, now)
         return found
 
     def forget(self) -> None:
         """Whatever this process keeps under an earlier version is void."""
         with self._lock:
             self.own += 1
-            for key, reading in self._readings.items():
-                self._readings[key] = Reading(reading.cache_version, float("-inf"))
 
 
 generations = CacheVersions()
