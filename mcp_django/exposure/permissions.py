@@ -60,15 +60,7 @@ DJANGOS = (BaseBackend.has_perm, ModelBackend.has_perm)
 OWN_HAS_PERM = (PermissionsMixin.has_perm, AnonymousUser.has_perm)
 FLAGS = ("is_active", "is_staff", "is_superuser")
 #: What the answer of a backend is made of.
-PARTS = (
-    "has_perm",
-    "get_all_permissions",
-    "get_user_permissions",
-    "get_group_permissions",
-    "_get_permissions",
-    "_get_user_permissions",
-    "_get_group_permissions",
-)
+PARTS = tuple(name for name in vars(ModelBackend) if "perm" in name)
 
 
 def is_plain(user: Any) -> bool:
