@@ -27,6 +27,7 @@ from mcp_django.exposure.generation import (
     known_cache_version,
     watch,
 )
+from mcp_django.exposure.limits import is_missing_table
 from mcp_django.exposure.options import ModelExposure, is_secret, looks_secret
 from mcp_django.exposure.paths import (
     OPTIONS,
@@ -372,25 +373,20 @@ def names_of(model: type[Model], path: str) -> Names:
         return tuple(path.split("__"))
 
 
-def has_table(model: type[Model], *, using: str | None = None) -> bool:
+def has_table(model: type[Model]) -> bool:
     """Whether there is a table to read. Models with migrations have one, and so has a model whose
     database does not answer: the error comes when it is read.
     """
     if model._meta.managed:
         return True
-    connection: Any = connections[using or router.db_for_read(model)]
+    using = router.db_for_read(model)
     try:
-        with transaction.atomic(using=connection.alias):
+        with transaction.atomic(using=using):
             # Planned and not run: what stands behind a view may take long.
-            model._base_manager.using(connection.alias).values("pk").explain()
+            model._base_manager.using(using).values("pk").explain()
         return True
     except DatabaseError as error:
-        try:
-            with connection.cursor() as cursor:
-                names = connection.introspection.table_names(cursor, include_views=True)
-        except DatabaseError:
-            return True
-        if model._meta.db_table in names:
+        if not is_missing_table(error):
             return True
         log_once(model._meta.label, "is not exposed: it has no table.", error)
         return False
