@@ -239,10 +239,10 @@ class AllRows:
     is_exhaustive=True,
 )
 def count_members_that_nobody_sees(patch: Any) -> None:
-    make = included.RelationSubquery
+    make = included.related_rows
     patch.setattr(
         included,
-        "RelationSubquery",
+        "related_rows",
         lambda rights, *args, **options: make(AllRows(rights), *args, **options),
     )
 
@@ -318,9 +318,9 @@ def find_records_that_are_judged_away(patch: Any) -> None:
     "difference",
 )
 def filter_by_rows_that_nobody_sees(patch: Any) -> None:
-    make = access.RelationSubquery
+    make = access.related_rows
     patch.setattr(
         access,
-        "RelationSubquery",
+        "related_rows",
         lambda rights, *args, **options: make(AllRows(rights), *args, **options),
     )

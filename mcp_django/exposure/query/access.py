@@ -514,60 +514,53 @@ def conjunction(
         if hard is None:
             parts.append(leaf(condition, depth))
         elif path.field is None and hard == len(path.hops) - 1 and condition.operator == "isnull":
-            found = RelationSubquery(rights, access, path, hard=hard).condition([], depth=depth)
+            found = relation_condition(rights, access, path, [], depth=depth)
             parts.append(~found if condition.value else found)
         else:
             # Conditions behind the same hop speak of the same related row, in exclude too.
             nested.setdefault(path.names[: hard + 1], []).append(condition)
-    for group in nested.values():
-        hard = access.needs_subquery(group[0].path, depth) or 0
-        across = RelationSubquery(rights, access, group[0].path, hard=hard)
-        parts.append(across.condition(group, depth=depth))
+    parts += [
+        relation_condition(rights, access, group[0].path, group, depth=depth)
+        for group in nested.values()
+    ]
     return Q(*parts)
 
 
-class RelationSubquery:
+def relation_condition(
+    rights: Rights, access: AccessiblePaths, path: Path, group: Sequence[Condition], *, depth: int
+) -> Q:
     """Our key IN (the keys that the matching, visible rows behind one hop point to)."""
+    hard = access.needs_subquery(path, depth) or 0
+    theirs = path.hops[hard].link[1]
+    rows = related_rows(rights, access, path, group, hard=hard)
+    if theirs.null:  # x NOT IN (1, NULL) is never true
+        rows = rows.filter(Q((f"{theirs.attname}__isnull", False)))
+    return Q((f"{path.lookup_of_link(depth, hard)}__in", rows.values(theirs.attname)))
 
-    def __init__(self, rights: Rights, access: AccessiblePaths, path: Path, *, hard: int) -> None:
-        self.rights = rights
-        self.access = access
-        self.path = path
-        self.at = hard
-        self.hop = path.hops[hard]
 
-    def condition(self, group: list[Condition], *, depth: int) -> Q:
-        theirs = self.hop.link[1]
-        lookup = self.path.lookup_of_link(depth, self.at)
-        rows = self.rows(group)
-        if theirs.null:  # x NOT IN (1, NULL) is never true
-            rows = rows.filter(Q((f"{theirs.attname}__isnull", False)))
-        return Q((f"{lookup}__in", rows.values(theirs.attname)))
-
-    def rows(self, group: list[Condition]) -> GuardedQuerySet:
-        """The matching, visible rows, or those in between that lead to them."""
-        if self.hop.ends is None and self.hop.is_generic:
-            rows = self._targets(group, kind_field(self.hop).attname, self.hop.link[1].attname)
-            return rows.filter(is_of_kind(self.hop, using=rows.db))
-        if self.hop.ends is None:
-            return self._targets(group, self.hop.link[1].attname)
-        near, far = self.hop.ends
-        key = far.target_field.attname
-        targets: Any = self._targets(group, key).values(key)
-        base = rows_between(self.rights, near.model, using=targets._db)
-        rows = guarded(base, policy_of(near.model, [near.attname, far.attname]))
-        return rows.filter(Q((f"{far.attname}__in", targets)))
-
-    def _targets(self, group: list[Condition], *links: str) -> GuardedQuerySet:
-        """The visible rows behind the hop that match; only what the group needs may be used."""
-        depth = self.at + 1
-        declared = [one.path for one in group if not one.path.is_by_rule]
-        used = [self.access.lookup(path, depth) for path in declared]
-        rule = self.access.rule_from(self.hop.model)
-        policy = policy_of(self.hop.model, [*links, *used], rule=rule)
-        rows = guarded(self.rights.rows(self.hop.model), policy)
-        inner = conjunction(self.rights, self.access, group, depth=depth)
-        return rows.filter(inner) if inner else rows
+def related_rows(
+    rights: Rights, access: AccessiblePaths, path: Path, group: Sequence[Condition], *, hard: int
+) -> GuardedQuerySet:
+    """The matching, visible rows behind one hop, or those in between that lead to them."""
+    hop, depth = path.hops[hard], hard + 1
+    links = [hop.link[1].attname if hop.ends is None else hop.ends[1].target_field.attname]
+    if hop.is_generic:
+        links.append(kind_field(hop).attname)
+    # Only what the group needs may be used.
+    used = [access.lookup(one.path, depth) for one in group if not one.path.is_by_rule]
+    policy = policy_of(hop.model, [*links, *used], rule=access.rule_from(hop.model))
+    rows = guarded(rights.rows(hop.model), policy)
+    if inner := conjunction(rights, access, group, depth=depth):
+        rows = rows.filter(inner)
+    if hop.is_generic:
+        return rows.filter(is_of_kind(hop, using=rows.db))
+    if hop.ends is None:
+        return rows
+    near, far = hop.ends
+    targets: Any = rows.values(*links)
+    base = rows_between(rights, near.model, using=targets._db)
+    between = guarded(base, policy_of(near.model, [near.attname, far.attname]))
+    return between.filter(Q((f"{far.attname}__in", targets)))
 
 
 def rows_between(rights: Rights, through: ModelClass, *, using: str | None) -> QuerySet[Any]:

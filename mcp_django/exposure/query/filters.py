@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from django.apps import apps
@@ -55,9 +56,7 @@ class ParsedFilters:
         return not (self.exclude or self.any_of or self.search)
 
     def build(self, rights: Rights, access: AccessiblePaths) -> Q:
-        def all_of(conditions: Sequence[Condition]) -> Q:
-            return conjunction(rights, access, conditions)
-
+        all_of = partial(conjunction, rights, access)
         parts = [all_of(self.filters)]
         if self.exclude:
             parts.append(~all_of(self.exclude))

@@ -17,7 +17,7 @@ from django.db.models.functions import RowNumber
 from mcp_django.exposure.limits import limited
 from mcp_django.exposure.paths import FILTER, Path
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.query.access import AccessiblePaths, Condition, RelationSubquery
+from mcp_django.exposure.query.access import AccessiblePaths, Condition, related_rows
 from mcp_django.exposure.query.filters import ParsedFilters
 from mcp_django.exposure.query.guard import pinned_to_database
 from mcp_django.exposure.query.paths_by_rule import RelationStep, Rule
@@ -75,7 +75,7 @@ class IncludedRelation:
         """By the key of each record, as text: how many belong to it, and the keys of the first."""
         hop = self.step.hop
         path = Path(text=hop.name, model=self.access.model, hops=(hop,), field=None)
-        rows = RelationSubquery(self.rights, self.access, path, hard=0).rows([])
+        rows = related_rows(self.rights, self.access, path, [], hard=0)
         near = hop.link[1].attname
         far = self.step.access.keys[0].attname if hop.ends is None else hop.ends[1].attname
         rows = pinned_to_database(rows.filter(Q((f"{near}__in", list(keys)))))
