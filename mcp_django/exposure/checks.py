@@ -111,24 +111,19 @@ def takes(meant: str, value: Any) -> bool:
 
 def check_lists(exposure: ModelExposure) -> Iterator[CheckMessage]:
     """E005: a text where a list of names belongs, which Python takes for a list of letters."""
-    for name in LISTS:
-        if isinstance(text := getattr(exposure, name), str):
-            yield text_error(exposure, name, text, obj=type(exposure))
-    for model_admin in admins_of(exposure):
-        for name in ADMIN_LISTS:
-            if isinstance(text := getattr(model_admin, name, None), str):
-                yield text_error(exposure, name, text, obj=type(model_admin))
-
-
-def text_error(exposure: ModelExposure, name: str, text: str, *, obj: type) -> CheckMessage:
-    no_all = ' There is no "all": name each.' if text == "__all__" else ""
-    first = exposure.model._meta.pk_fields[0].name if no_all else text
-    return Error(
-        f"{exposure.label}: {name} is the text {text!r}, and must be a list of names.{no_all}",
-        hint=f'{name} = ["{first}"]',
-        obj=obj,
-        id="mcp_django.E005",
-    )
+    owners = [(exposure, LISTS), *((one, ADMIN_LISTS) for one in admins_of(exposure))]
+    for owner, name in ((owner, name) for owner, names in owners for name in names):
+        text = getattr(owner, name, None)
+        if not isinstance(text, str):
+            continue
+        no_all = ' There is no "all": name each.' if text == "__all__" else ""
+        first = exposure.model._meta.pk_fields[0].name if no_all else text
+        yield Error(
+            f"{exposure.label}: {name} is the text {text!r}, and must be a list of names.{no_all}",
+            hint=f'{name} = ["{first}"]',
+            obj=type(owner),
+            id="mcp_django.E005",
+        )
 
 
 def admins_of(exposure: ModelExposure) -> list[Any]:

@@ -325,7 +325,11 @@ def inspect_model(
         verbs = [word for verb, word in CHANGES.items() if may(rights, model, verb)]
         has_actions = any(is_action_of(tool, model, rights, viewer) for tool in tools)
         level = Level.WRITE if verbs else Level.ACT if has_actions else Level.READ
-        summary = summary_of(level, verbs, has_actions=has_actions)
+        summary = level.label
+        if verbs:
+            *first, last = verbs
+            named = f"{', '.join(first)} and {last}" if first else last
+            summary = f"write: records, {'actions, ' * has_actions}and to {named}"
         if level < opened:
             summary += f". {why_not_more(rights, opened)}"
     return InspectedModel(
@@ -344,15 +348,6 @@ def is_action_of(tool: Tool, model: ModelClass, rights: Rights, viewer: OwnRight
         return False
     decision = rights.exposed.decisions.tools.get(tool.name)
     return rights.is_left(decision) and tool.exists_for(viewer) and tool.exists_for(rights)
-
-
-def summary_of(level: Level, verbs: list[str], *, has_actions: bool) -> str:
-    """Like the label of the level, with no more than this caller has of it."""
-    if level < Level.WRITE:
-        return level.label
-    *first, last = verbs
-    named = f"{', '.join(first)} and {last}" if first else last
-    return f"write: records, {'actions, ' if has_actions else ''}and to {named}"
 
 
 def why_not_more(rights: Rights, opened: Level) -> str:
@@ -555,10 +550,8 @@ def inspect_prompts(rights: Rights, viewer: OwnRights) -> list[Inspected]:
     for prompt in all_prompts(rights):
         has_row = rows.pop(prompt.name, None) is not None
         if prompt.exists_for(viewer) or (has_row and isinstance(prompt, StoredPrompt)):
-            definition, decision = (
-                prompt_definition(rights, prompt),
-                decision_about(rights, prompt),
-            )
+            definition = prompt_definition(rights, prompt)
+            decision = decision_about(rights, prompt)
             found.append(inspected(rights, viewer, prompt, definition, decision))
     for name, row in rows.items():
         # No prompt was made of the row, for anybody.

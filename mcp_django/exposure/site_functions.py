@@ -87,14 +87,6 @@ class SiteFunction:
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.key}>"
 
-    @classmethod
-    def check_function(cls, function: Any) -> None:
-        """Raise ImproperlyConfigured for what is no function, or yields."""
-        if not inspect.isfunction(function):
-            raise ImproperlyConfigured(f"{cls.decorator} decorates functions, not {function!r}.")
-        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
-            raise ImproperlyConfigured(f"{function.__qualname__}() yields. {cls.no_generators}")
-
     def exists_for(self, rights: Rights) -> bool:
         """Whether this caller may know of it at all."""
         has_scope = rights.has_scopes(frozenset({self.scope}))
@@ -164,12 +156,16 @@ def registering(
     kind: type[SiteFunction], add: Callable[[Any], None], options: Mapping[str, Any], **given: Any
 ) -> Callable[[Function], Function]:
     """A decorator that registers functions as one kind, and returns them. `given` is what it is
-    made of besides. Raises ImproperlyConfigured for an option that there is not.
+    made of besides. Raises ImproperlyConfigured for an option that there is not, and decorating
+    what is no function, or yields.
     """
     check_options(kind.decorator, options, kind.options)
 
     def decorate(function: Function) -> Function:
-        kind.check_function(function)
+        if not inspect.isfunction(function):
+            raise ImproperlyConfigured(f"{kind.decorator} decorates functions, not {function!r}.")
+        if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
+            raise ImproperlyConfigured(f"{function.__qualname__}() yields. {kind.no_generators}")
         add(kind(function, **given, **options))
         return function
 
