@@ -374,7 +374,7 @@ class AggregateParser:
         is_zoned = any(
             one.part and kind_of(one.path.field) == "datetime" for one in found.values()
         )
-        # MariaDB and MySQL without time zone tables make NULL of every instant.
+        # Without the tables Django refuses a bucket of NULL, in the zone of the database as well.
         if is_zoned and settings.USE_TZ and not features.has_zoneinfo_database:
             raise QueryError(f"group_by: {NO_ZONES}")
         return list(found.values())
