@@ -35,6 +35,7 @@ from mcp_django.exposure.paths import (
     Declaration,
     Names,
     begins_with,
+    holds_text,
     resolve,
 )
 from mcp_django.exposure.registry import registry
@@ -344,6 +345,12 @@ def write_choices(code: ModelExposure) -> list[str]:
         and name not in code.exclude
         and (name in code.fields or not is_secret(code.model, name))
     ]
+
+
+def untrusted_choices(code: ModelExposure) -> list[str]:
+    """The columns that records show and that strangers may have written."""
+    own = [path for path in Declaration(code).paths[RETURN] if not path.hops]
+    return [one.text for one in own if holds_text(one.field)]
 
 
 def label_choices(code: ModelExposure) -> list[str]:

@@ -14,10 +14,12 @@ from typing import Any
 
 import msgspec
 from django.contrib.auth.models import Group
+from django.db import DatabaseError
 from django.db.models import Model, QuerySet
 
 from mcp_django.conf import get_config
 from mcp_django.connections import apart
+from mcp_django.exceptions import QueryError
 from mcp_django.exposure.admin_bridge.rights import ADD, CHANGE, REMOVE, is_writer, may
 from mcp_django.exposure.decisions import Exposed, PromptDecision
 from mcp_django.exposure.options import ModelExposure, looks_secret, may_view, view_permissions
@@ -265,14 +267,18 @@ def sample_rows(
 ) -> list[dict[str, Any]]:
     """Up to three records of the caller as far as the viewer may see them, too.
 
-    Raises QueryError, and DatabaseError where there is no table.
+    Raises QueryError.
     """
     shared = SharedRights(rights, viewer)
-    # What fails must not break a transaction around the page.
-    with apart(shared.rows(exposure.model).db):
-        fields = allowed_paths(shared, exposure).names(RETURN)[:SHOWN_FIELDS]
-        asked = FindRecords(model=exposure.label, fields=fields, limit=SHOWN)
-        found = find_records(shared, exposure, asked)
+    using = shared.rows(exposure.model).db
+    try:
+        # What fails must not break a transaction around the page.
+        with apart(using):
+            fields = allowed_paths(shared, exposure).names(RETURN)[:SHOWN_FIELDS]
+            asked = FindRecords(model=exposure.label, fields=fields, limit=SHOWN)
+            found = find_records(shared, exposure, asked)
+    except DatabaseError as error:
+        raise QueryError("The database cannot read it. Is there a table?") from error
     records: list[dict[str, Any]] = msgspec.json.decode(encoder.encode(found.table.objects()))
     return records
 

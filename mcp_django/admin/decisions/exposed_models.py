@@ -27,7 +27,7 @@ from mcp_django.admin.decisions.base import (
     word_for,
 )
 from mcp_django.admin.tokens import ONLY_READ, have_only_read
-from mcp_django.exposure.decisions import label_choices, write_choices
+from mcp_django.exposure.decisions import label_choices, untrusted_choices, write_choices
 from mcp_django.exposure.fields import kind_of
 from mcp_django.exposure.options import ModelExposure, looks_secret
 from mcp_django.exposure.paths import (
@@ -38,7 +38,6 @@ from mcp_django.exposure.paths import (
     RETURN,
     Declaration,
     Path,
-    holds_text,
     resolve,
 )
 from mcp_django.exposure.query.describe import label_of
@@ -167,8 +166,7 @@ def uses_of(code: ModelExposure, *, doubtful: Sequence[str]) -> list[Use]:
     paths = Declaration(code).paths
     allowed = {use: [path.text for path in paths[use]] for use in paths}
     allowed[RETURN] += allowed[INCLUDE]
-    texts = [one.text for one in paths[RETURN] if not one.hops and holds_text(one.field)]
-    allowed |= {LABEL: label_choices(code), UNTRUSTED: texts}
+    allowed |= {LABEL: label_choices(code), UNTRUSTED: untrusted_choices(code)}
     allowed[SET] = write_choices(code) if code.highest_level >= Level.WRITE else []
     standard = {**allowed, LABEL: code.label_fields, UNTRUSTED: code.untrusted_fields}
     allowed[RETURN] = [*allowed[RETURN], *doubtful]

@@ -8,7 +8,6 @@ from typing import Any
 
 from django.contrib.admin import ModelAdmin
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DatabaseError
 from django.http import HttpRequest, HttpResponse
 
 from mcp_django.admin.inspect.impersonation import ChoosingForm, ChosenCaller, call_as, viewer_of
@@ -109,8 +108,6 @@ def inspect_one_model(
         found["problem"] = f"It is not declared as it must be: {error}"
     except QueryError as error:
         found["problem"] = str(error)
-    except DatabaseError:
-        found["problem"] = "The database cannot read it. Is there a table?"
     return found
 
 
