@@ -110,15 +110,15 @@ def test_no_module_of_the_package_is_longer_than_700_lines():
 #: only where another one goes down by as much: a feature pays with a deletion.
 BUDGET = {
     ("protocol",): 1_986,
-    ("exposure",): 4_939,
-    ("exposure/query",): 5_649,
-    ("exposure/admin_bridge", "exposure/forms"): 5_817,
+    ("exposure",): 4_763,
+    ("exposure/query",): 5_603,
+    ("exposure/admin_bridge", "exposure/forms"): 5_909,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_042,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_272,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_271,
     ("stores", "transports"): 8_082,
-    ("admin",): 4_200,
+    ("admin",): 4_199,
     ("", "templating", "testing", "management", "templatetags"): 3_689,
     ("oauth",): 1_822,
 }

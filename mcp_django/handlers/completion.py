@@ -8,7 +8,7 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound, ToolError
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.resources.completion import complete_resource
-from mcp_django.handlers.prompts import find_prompt, texts_of
+from mcp_django.handlers.prompts import argument_texts, find_prompt
 from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError
 from mcp_django.protocol.methods import parse_params
 from mcp_django.protocol.results import CompletionResult
@@ -23,7 +23,7 @@ def complete(context: CallContext, params: dict[str, Any]) -> CompletionResult:
     name, value = asked.argument.name, asked.argument.value
     found: CompletionResult | None
     try:
-        earlier = texts_of(asked.context.arguments if asked.context else None)
+        earlier = argument_texts(asked.context.arguments if asked.context else None)
         match asked.ref:
             case {"type": "ref/prompt", "name": str(prompt)}:
                 values = find_prompt(rights, prompt).complete(rights, name, value)

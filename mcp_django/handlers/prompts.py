@@ -49,7 +49,7 @@ def list_prompts(context: CallContext, params: dict[str, Any]) -> ListResult:
     )
 
 
-def texts_of(arguments: Texts | None) -> dict[str, str]:
+def argument_texts(arguments: Texts | None) -> dict[str, str]:
     """Return arguments as texts. Null is a field that the person left empty."""
     given = (arguments or {}).items()
     return {name: text_of(name, value) for name, value in given if value is not None}
@@ -75,7 +75,7 @@ def get_prompt(context: CallContext, params: dict[str, Any]) -> PromptResult | P
 
     try:
         prompt = find_prompt(rights, asked.name)
-        found = prompt.get(context, rights, texts_of(asked.arguments))
+        found = prompt.get(context, rights, argument_texts(asked.arguments))
     except ToolError as error:
         refuse(error)
     return replace(found, refuse=refuse) if isinstance(found, PendingCall) else found

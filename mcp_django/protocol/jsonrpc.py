@@ -24,7 +24,7 @@ MAX_VALUES = 20_000
 #: Wide enough for every id that a client makes, narrow enough for every client's parser.
 MAX_ID = 2**63
 #: Members of params that are objects in each method that has them.
-OBJECTS = ("_meta", "arguments", "capabilities", "context")
+OBJECT_MEMBERS = ("_meta", "arguments", "capabilities", "context")
 #: Characters of an id, or of a progress token: both are repeated, logged and remembered.
 LONGEST_ID = 256
 #: A string without an end reaches to the end of the body, its last backslash included. Where the
@@ -177,7 +177,7 @@ def params_of(value: dict[str, Any], request_id: RequestId | None) -> dict[str, 
         return {}
     if not isinstance(params, dict):
         raise invalid("params must be an object.", request_id)
-    for name in OBJECTS:
+    for name in OBJECT_MEMBERS:
         if params.get(name) == []:
             params[name] = {}
     return params

@@ -48,7 +48,7 @@ JSON = "application/json"
 EVENT_STREAM = "text/event-stream"
 
 
-class Accepted(NamedTuple):
+class Accept(NamedTuple):
     """What the answer to a request may be, by its Accept."""
 
     json: bool = True
@@ -57,22 +57,22 @@ class Accepted(NamedTuple):
     names_stream: bool = True
 
 
-ANYTHING = Accepted()
+ACCEPTS_ALL = Accept()
 
 
-def accepted_by(header: str | None) -> Accepted:
+def accepted_by(header: str | None) -> Accept:
     """What Accept allows. An absent or empty one allows both.
 
     The most specific range decides about a type, and q=0 forbids (RFC 9110, 12.5.1).
     """
     if not header:
-        return ANYTHING._replace(names_stream=False)
+        return ACCEPTS_ALL._replace(names_stream=False)
     decide = ranges_of if len(header) <= LONGEST_REMEMBERED else ranges_of.__wrapped__
     return decide(header)
 
 
 @lru_cache(maxsize=256)
-def ranges_of(header: str) -> Accepted:
+def ranges_of(header: str) -> Accept:
     allowed: dict[str, bool] = {}
     for item in header.split(","):
         kind, *parameters = (part.strip().lower() for part in item.split(";"))
@@ -81,7 +81,7 @@ def ranges_of(header: str) -> Accepted:
         next((allowed[name] for name in names if name in allowed), False)
         for names in ((JSON, "application/*", "*/*"), (EVENT_STREAM, "text/*", "*/*"))
     )
-    return Accepted(json, stream, names_stream=allowed.get(EVENT_STREAM, False))
+    return Accept(json, stream, names_stream=allowed.get(EVENT_STREAM, False))
 
 
 def is_zero(parameter: str) -> bool:
@@ -173,7 +173,7 @@ class Exchange:
     #: How errors about the request as a whole are written.
     revision: Revision = LATEST_LEGACY
     #: What the answer may be.
-    accepted: Accepted = ANYTHING
+    accepted: Accept = ACCEPTS_ALL
     #: Reads a body that is too long for an event loop: in the thread, once it is known who sent
     #: it. Until then nothing else here says what is asked for. None: the body was read.
     read_body: Callable[[], Exchange] | None = None

@@ -40,6 +40,8 @@ from mcp_django.exposure.query.serializers import (
 
 if TYPE_CHECKING:
     # The admin is optional.
+    from django.contrib.admin import ModelAdmin
+
     from mcp_django.exposure.admin_columns import ComputedColumn
     from mcp_django.exposure.admin_sites import AdminSource
 
