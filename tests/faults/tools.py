@@ -112,8 +112,8 @@ TOOLS = Room(
         ),
         Fault(
             file="exposure/functions/arguments.py",
-            old="if has_too_many_values(body):",
-            new="if not body:",
+            old="value = text if has_too_many_values(body) else",
+            new="value = text if not body else",
         ),
         Fault(
             file="exposure/functions/results.py",

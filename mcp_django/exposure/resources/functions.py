@@ -346,5 +346,7 @@ def resource(
     Raises AlreadyRegistered when the URI is taken, ImproperlyConfigured when the function or the
     URI cannot be a resource.
     """
+    # Here, since `@mcp.resource` without a URI never gets its function.
+    check_uri(uri)
     add = (registry or default_registry).add_resource
     return registering(CodeResource, add, options, uri=uri)

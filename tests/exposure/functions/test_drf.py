@@ -240,7 +240,7 @@ def test_the_function_may_take_the_serializer_itself_and_one_may_hold_its_own_ki
     ],
 )
 def test_what_the_serializer_refuses_is_said_field_by_field(changed, sentence):
-    said = refusal(tool_of(place, serializer=OrderForm), {**VALID, **changed})
+    said = refusal(call, tool_of(place, serializer=OrderForm), {**VALID, **changed})
 
     assert sentence in said
     assert len(said) < 4000
@@ -280,7 +280,7 @@ def test_exceptions_of_the_framework_are_refusals_wherever_they_come_from(error,
         raise error
 
     if sentence is not None:
-        assert refusal(tool_of(act, serializer=Form), {}) == sentence
+        assert refusal(call, tool_of(act, serializer=Form), {}) == sentence
     else:
         with pytest.raises(exceptions.APIException):
             call(tool_of(act, serializer=Form))
