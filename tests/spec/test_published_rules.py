@@ -86,7 +86,7 @@ GEMINI = frozenset(
 LEFT_OUT = frozenset(
     {
         "additionalProperties", "contentEncoding", "uniqueItems", "exclusiveMinimum",
-        "exclusiveMaximum", "multipleOf", "examples", "const", "x-mcp-header", "$ref", "$defs",
+        "exclusiveMaximum", "multipleOf", "examples", "const", "x-mcp-header",
     }
 )  # fmt: skip
 
@@ -127,7 +127,7 @@ def gemini_schema(keywords, *, is_root):
     if "enum" in keywords and kind != "string":
         yield "has an enum of other things than texts"
     # "Type is not specified", where nothing else says it.
-    if kind is None and not {"anyOf", "$ref", "enum"} & keywords.keys():
+    if kind is None and not {"anyOf", "enum"} & keywords.keys():
         yield "has no type"
 
 
@@ -157,10 +157,6 @@ NO_WORDS = (
 def gemini_json_schema(tool):
     # The root is an object with properties, as for OpenAI, and the schema one, as for Anthropic.
     for name, keywords in places(tool):
-        reference = keywords.get("$ref", "#/$defs/")
-        # "$ref" is understood where it leads to a definition of the same schema.
-        if not reference.startswith("#/$defs/"):
-            yield f"{name} refers to {reference}"
         # "enum (for strings and numbers)."
         kinds = (str, int, float, type(None))
         if any(not isinstance(one, kinds) for one in keywords.get("enum", ())):
@@ -175,7 +171,43 @@ def no_list_of_types(tool):
                 yield "/".join(pointer)
 
 
-RULES = [openai, anthropic, gemini_json_schema, no_list_of_types]
+def no_references(tool):
+    """Clients drop the tool, or all tools: github/copilot-cli#1876, anthropics/claude-code#76881,
+    kirodotdev/Kiro#10040.
+    """
+    for schema in (tool["inputSchema"], tool.get("outputSchema", {})):
+        for pointer, inner in subschemas(schema):
+            if {"$ref", "$defs", "definitions", "$anchor"} & inner.keys():
+                yield "/".join(pointer)
+
+
+def nova(tool):
+    """Amazon Nova's troubleshooting of tools: the root has no other members."""
+    yield from tool["inputSchema"].keys() - {"type", "properties", "required"}
+
+
+def required(tool):
+    """ "'required' is required to be supplied and to be an array": opencode#45245."""
+    for name, keywords in places(tool):
+        is_object = "properties" in keywords and keywords.get("type") == "object"
+        if is_object and not isinstance(keywords.get("required"), list):
+            yield name
+
+
+def open_objects(tool):
+    """OpenAI's Responses close an object that says nothing of other members, and fall back where
+    they cannot: langchain-ai/langchain#35837.
+    """
+    for name, keywords in places(tool):
+        is_free = keywords.get("type") == "object" and not keywords.get("properties")
+        if is_free and name != tool["name"] and "additionalProperties" not in keywords:
+            yield name
+
+
+RULES = [
+    *(openai, anthropic, gemini_json_schema, no_list_of_types, no_references, nova, required),
+    open_objects,
+]
 
 
 def wire(definition):

@@ -26,7 +26,7 @@ from mcp_django.auth.authenticate import share_name
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.admin_bridge.rights import may
-from mcp_django.exposure.functions.json_schemas import PREFIX, Examples
+from mcp_django.exposure.functions.json_schemas import Examples
 from mcp_django.exposure.inspection import own_rights, sample_rows
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
@@ -272,10 +272,9 @@ def example_arguments(
 ) -> dict[str, Any]:
     """Return the arguments that the schema requires, with a model and a record of this caller."""
     schema = tool.input_schema
-    targets = {f"{PREFIX}{name}": part for name, part in schema.get("$defs", {}).items()}
     arguments: Any = {}
     try:
-        arguments = Examples(targets).make(schema)
+        arguments = Examples().make(schema)
         if tool.name in RECORD_TOOLS:
             arguments |= record_arguments(context, rights, tool)
     except Exception:  # schemas and models are code of the site
@@ -306,7 +305,7 @@ def record_arguments(context: CallContext, rights: Rights, tool: ToolDefinition)
         if "values" in names:
             writing = writing_of(context, rights, exposure)
             schemas = writing.get("create_record") or writing.get("update_record") or {}
-            values["values"] = Examples({}).make(schemas.get("values", {"type": "object"}))
+            values["values"] = Examples().make(schemas.get("values", {"type": "object"}))
     properties = tool.input_schema.get("properties", {})
     return {name: values[name] for name in properties if name in names and name in values}
 
@@ -379,7 +378,7 @@ def answers_form(result: Mapping[str, Any], answers: Mapping[str, Any]) -> Answe
         questions.append("\n".join((request["params"]["message"], "", *lines)))
         content = {
             # Nobody agrees by sending what is there: a yes is to be written.
-            name: member.get("default", member["type"] != "boolean" and Examples({}).make(member))
+            name: member.get("default", member["type"] != "boolean" and Examples().make(member))
             for name, member in members.items()
             if name in schema.get("required", ()) or "default" in member
         }

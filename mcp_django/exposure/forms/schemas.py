@@ -458,7 +458,7 @@ def example_of(field: fields.Field) -> Any:
     if isinstance(field, fields.ChoiceField):
         choices: Any = field.choices
         return next((value for value, _ in options(choices)), "")
-    return Examples({}).make(Describer().field(field, field.initial))
+    return Examples().make(Describer().field(field, field.initial))
 
 
 def shown_fields(form: Any) -> dict[str, fields.Field]:

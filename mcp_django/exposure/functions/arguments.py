@@ -20,7 +20,6 @@ from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import InvalidArguments
 from mcp_django.exposure.functions.json_schemas import (
-    PREFIX,
     TEXTS,
     Examples,
     input_schema,
@@ -185,12 +184,10 @@ class Arguments:
         return f" A valid call: {self.tool} {text}"
 
     def _make_examples(self) -> dict[str, Any]:
-        definitions = self.schema.get("$defs", {})
-        targets = {PREFIX + name: schema for name, schema in definitions.items()}
         made = {}
         for name, annotation in self.annotations.items():
             for text in TEXTS:
-                examples = Examples(targets, text=text)
+                examples = Examples(text=text)
                 value = examples.make(self.schema["properties"][name])
                 try:
                     msgspec.convert(deepcopy(value), annotation)
@@ -229,14 +226,13 @@ def as_declared(
     Anything else stays as it is, for the reader of the tool to refuse.
     """
     properties, required = schema.get("properties", {}), schema.get("required", ())
-    definitions = schema.get("$defs", {})
     declared = {}
     for name, value in arguments.items():
         if (value is None and not takes_empty) or (name in STRAY_NAMES - properties.keys()):
             continue
-        options = [*alternatives(properties.get(name, True), definitions)]
+        options = [*alternatives(properties.get(name, True))]
         with suppress(RecursionError):  # the reader refuses it
-            value = fitted(value, options, definitions)
+            value = fitted(value, options)
         is_optional = name in properties and name not in required
         if is_optional and value in EMPTY and not (takes_empty and takes(value, options)):
             continue
@@ -244,16 +240,13 @@ def as_declared(
     return declared
 
 
-def alternatives(schema: Any, definitions: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+def alternatives(schema: Any) -> Iterator[Mapping[str, Any]]:
     """The schemas of which a value must fit one, each with its own type."""
     if not isinstance(schema, dict):
         return
-    name = schema.get("$ref", "").removeprefix(PREFIX)
-    if name in definitions:
-        yield from alternatives(definitions[name], definitions)
-    elif "type" not in schema and (choices := schema.get("anyOf", schema.get("oneOf"))):
+    if "type" not in schema and (choices := schema.get("anyOf", schema.get("oneOf"))):
         for choice in choices:
-            yield from alternatives(choice, definitions)
+            yield from alternatives(choice)
     else:
         yield schema
 
@@ -290,41 +283,32 @@ def takes(value: Any, options: Sequence[Mapping[str, Any]]) -> bool:
     return not options
 
 
-def fitted(
-    value: Any, options: Sequence[Mapping[str, Any]], definitions: Mapping[str, Any]
-) -> Any:
+def fitted(value: Any, options: Sequence[Mapping[str, Any]]) -> Any:
     """A value, and all that is inside it, in the form that one of the schemas declares."""
     allowed: frozenset[str] = frozenset().union(*map(types_of, options)) if options else TYPES
     if isinstance(value, str) and "string" not in allowed:
-        value = unpacked(value, allowed, options, definitions)
+        value = unpacked(value, allowed, options)
     if isinstance(value, float) and value.is_integer() and "number" not in allowed:
         return int(value) if "integer" in allowed else value
     if isinstance(value, list):
         arrays = [option for option in options if "array" in types_of(option)]
         inner = arrays[0].get("items", True) if len(arrays) == 1 else True
-        members = [*alternatives(inner, definitions)]
-        return [fitted(member, members, definitions) for member in value] if members else value
+        members = [*alternatives(inner)]
+        return [fitted(member, members) for member in value] if members else value
     if isinstance(value, dict):
         objects = [option for option in options if "object" in types_of(option)]
         schema: Mapping[str, Any] = objects[0] if len(objects) == 1 else {}
         properties = schema.get("properties", {})
         others = schema.get("additionalProperties", True)
-        inside = {
-            name: [*alternatives(properties.get(name, others), definitions)] for name in value
-        }
+        inside = {name: [*alternatives(properties.get(name, others))] for name in value}
         return {
-            name: fitted(member, inside[name], definitions) if inside[name] else member
+            name: fitted(member, inside[name]) if inside[name] else member
             for name, member in value.items()
         }
     return value
 
 
-def unpacked(
-    text: str,
-    allowed: frozenset[str],
-    options: Sequence[Mapping[str, Any]],
-    definitions: Mapping[str, Any],
-) -> Any:
+def unpacked(text: str, allowed: frozenset[str], options: Sequence[Mapping[str, Any]]) -> Any:
     """What a text stands for where no text is allowed, or the text itself."""
     with suppress(ValueError, RecursionError):
         body = text.encode()
@@ -337,7 +321,7 @@ def unpacked(
     if text.lstrip()[:1] in ("", "[", "{"):
         return text
     for option in options:
-        for member in alternatives(option.get("items"), definitions):
+        for member in alternatives(option.get("items")):
             if types_of(member) == {"string"}:
                 return [text]
     return text
@@ -407,9 +391,8 @@ def in_words(types: re.Match[str]) -> str:
 
 def allowed(schema: Mapping[str, Any], name: str) -> str:
     """The values of an enumeration that is the argument's type, or that of its members."""
-    definitions = schema.get("$defs", {})
-    for option in alternatives(schema["properties"][name], definitions):
-        for inner in (option, *alternatives(option.get("items"), definitions)):
+    for option in alternatives(schema["properties"][name]):
+        for inner in (option, *alternatives(option.get("items"))):
             if "enum" in inner:
                 return f" Use one of: {', '.join(shown(value) for value in inner['enum'][:30])}."
     return ""

@@ -27,7 +27,7 @@ from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.functions.arguments import as_declared, check_plain, shown
-from mcp_django.exposure.functions.json_schemas import DECIMAL, for_clients, wrapped
+from mcp_django.exposure.functions.json_schemas import DECIMAL, for_clients, of_arguments, wrapped
 from mcp_django.exposure.functions.results import refusals_in_words
 from mcp_django.exposure.functions.signatures import Signature
 from mcp_django.exposure.functions.site_schemas import (
@@ -240,7 +240,7 @@ class SerializerArguments(RawArguments):
                 f"Annotate it so: {self.parameter}: dict[str, Any], or, for the serializer "
                 f"itself, {self.parameter}: {serializer.__name__}."
             )
-        self.schema = for_clients(SchemaOf(reads=True).whole(serializer()))
+        self.schema = of_arguments(SchemaOf(reads=True).whole(serializer()))
 
     def read(self, arguments: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
         """Raises ToolError that says what the serializer says, field by field."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import Enum
 from typing import Annotated, Any, TypeAlias, Union, get_args, get_origin
+from urllib.parse import unquote
 
 import msgspec
 
@@ -25,7 +26,12 @@ SINGLE = frozenset(
 )  # fmt: skip
 LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 # "definitions" is no keyword of this dialect, but many schemas still refer to it.
-MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", "$defs", "definitions"})
+DEFINITIONS = frozenset({"$defs", "definitions"})
+MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", *DEFINITIONS})
+#: Keywords for references.
+NAMED = DEFINITIONS | {"$anchor"}
+#: Keywords that say nothing of what is allowed.
+ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
 
 NUMBER = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 #: Keywords that say something about values of one type, and nothing about others.
@@ -84,18 +90,101 @@ def rewritten(
 
 
 def for_clients(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of an object, in the words that every client reads. It allows the same.
+    """The schema of an object, in the words that every client reads. It allows the same, and where
+    it refers to itself more.
 
-    Some clients fail where `properties` is missing, some where `type` is a list, and some
-    services of models where an array has no `items`. Then they offer none of the server's tools.
-    A schema with pointers to places of its own stays as it is, since these would lead nowhere.
+    Some clients fail where `properties` is missing, where `type` is a list, or where anything
+    refers to another place, and some services of models where an array has no `items` or an object
+    does not say what it requires. Then they offer none of the server's tools. Some close an object
+    that says nothing of its members: then a model can write none.
     """
-    targets = [str(inner.get("$ref", "")) for _, inner in subschemas(schema)]
-    if not any(target.startswith("#/") and target.count("/") > 2 for target in targets):
-        schema = rewritten(schema, in_plain_words)
-    if schema.get("type") != "object" or "properties" in schema:
+    if schema.get("type") == "object" and "properties" not in schema:
+        schema = {"type": "object", "properties": {}, **schema}
+    return rewritten(inlined(schema), in_plain_words)
+
+
+def of_arguments(schema: dict[str, Any]) -> dict[str, Any]:
+    """The same for all arguments of a tool. The root says nothing of other names, since Amazon
+    Nova ignores tools that do. Other names are refused in words.
+    """
+    return {key: value for key, value in for_clients(schema).items() if key != OTHERS}
+
+
+#: References that are followed in one schema. Those of a graph can have no end.
+MOST_INLINED = 500
+OTHERS = "additionalProperties"
+
+
+def inlined(root: dict[str, Any]) -> dict[str, Any]:
+    """The schema without references. Inside of what a reference leads to, the same again is any
+    object. A schema that refers to what is not in it stays as it is, and so does one that would
+    forbid what it allows.
+    """
+    references = References(root)
+    try:
+        whole: dict[str, Any] = references.expand(root)
+    except LookupError:
+        return root
+    if not references.is_endless:
+        return whole
+    if any({"not", "if"} & schema.keys() for _, schema in subschemas(root)):
+        return root
+    # Of two that allow more, both may fit.
+    return rewritten(whole, any_of)
+
+
+def any_of(schema: dict[str, Any]) -> dict[str, Any]:
+    if "oneOf" not in schema or "anyOf" in schema:
         return schema
-    return {"type": "object", "properties": {}, **schema}
+    return {"anyOf" if word == "oneOf" else word: value for word, value in schema.items()}
+
+
+class References:
+    """Puts what the references of one schema lead to in their place."""
+
+    def __init__(self, root: dict[str, Any]) -> None:
+        self.root = root
+        #: It refers to itself.
+        self.is_endless = False
+        self._followed = 0
+
+    def expand(self, schema: Any, trail: tuple[str, ...] = ()) -> Any:
+        """A copy without references. Raises LookupError. `trail` are those that led here."""
+        if not isinstance(schema, dict):
+            return schema
+        if "$ref" in schema:
+            target = schema["$ref"]
+            beside = {keyword: value for keyword, value in schema.items() if keyword != "$ref"}
+            whole = self._target(target)
+            self._followed += 1
+            if target in trail or self._followed > MOST_INLINED:
+                self.is_endless = True
+                kind = {"type": "object"} if whole.get("type") == "object" else {}
+                whole = {"description": "The same again.", **kind}
+            elif whole.keys() & (beside.keys() - ANNOTATIONS):
+                whole = {"allOf": [whole]}
+            return self.expand(whole | beside, (*trail, target))
+        return {
+            keyword: self._expand_value(keyword, value, trail)
+            for keyword, value in schema.items()
+            if keyword not in NAMED
+        }
+
+    def _expand_value(self, keyword: str, value: Any, trail: tuple[str, ...]) -> Any:
+        if keyword in SINGLE:
+            return self.expand(value, trail)
+        if keyword in LISTS and isinstance(value, list):
+            return [self.expand(member, trail) for member in value]
+        if keyword in MAPS and isinstance(value, dict):
+            return {name: self.expand(member, trail) for name, member in value.items()}
+        return value
+
+    def _target(self, reference: str) -> dict[str, Any]:
+        pointer = unquote(reference).replace("~1", "/").replace("~0", "~")
+        for place, schema in subschemas(self.root):
+            if pointer in ("/".join(["#", *place]), f"#{schema.get('$anchor', '/')}"):
+                return schema
+        raise LookupError(reference)
 
 
 def in_plain_words(schema: dict[str, Any]) -> dict[str, Any]:
@@ -107,12 +196,15 @@ def in_plain_words(schema: dict[str, Any]) -> dict[str, Any]:
         return {"type": "string", **schema}
     if "array" in (types or ()) and "prefixItems" not in schema:
         schema = {**schema, "items": schema.get("items", {})}
+    if types == "object":
+        return as_object(schema)
     if not isinstance(types, list):
         return schema
     if len(types) == 1:
-        return {**schema, "type": types[0]}
+        return in_plain_words({**schema, "type": types[0]})
+    words = {kind: [word for word in schema if word in KEYWORDS.get(kind, ())] for kind in types}
     choices = [
-        {"type": kind, **{word: schema[word] for word in schema if word in KEYWORDS.get(kind, ())}}
+        in_plain_words({"type": kind, **{word: schema[word] for word in words[kind]}})
         for kind in types
     ]
     changed: dict[str, Any] = {}
@@ -124,6 +216,14 @@ def in_plain_words(schema: dict[str, Any]) -> dict[str, Any]:
     if "anyOf" in schema:
         changed["allOf"] = [*schema.get("allOf", ()), {"anyOf": choices}]
     return changed
+
+
+def as_object(schema: dict[str, Any]) -> dict[str, Any]:
+    """Say what it requires, if it has properties, or else that it has any members."""
+    if "properties" in schema:
+        return {**schema, "required": schema.get("required", [])}
+    # Others are no members that nothing has looked at.
+    return schema if "unevaluatedProperties" in schema else {OTHERS: True} | schema
 
 
 # Python annotations as JSON Schema 2020-12, for the arguments and the results of functions.
@@ -160,13 +260,13 @@ def describe_enum(annotation: Any) -> dict[str, Any]:
 def input_schema(
     annotations: Mapping[str, Any], *, defaults: Mapping[str, Any], descriptions: Mapping[str, str]
 ) -> dict[str, Any]:
-    """The schema of an arguments object: closed, and complete in itself.
+    """The schema of an arguments object, complete in itself.
 
     Raises TypeError for an annotation that cannot be read from JSON, NameError for one that
     names what cannot be found.
     """
     if not annotations:
-        return for_clients({"type": "object", "additionalProperties": False})
+        return of_arguments({"type": "object"})
     schemas, components = components_of(tuple(annotations.values()))
     properties = {
         name: hint(schema, annotations[name])
@@ -181,10 +281,9 @@ def input_schema(
     required = [name for name in annotations if name not in defaults]
     if required:
         schema["required"] = required
-    schema["additionalProperties"] = False
     if components:
         schema["$defs"] = components
-    return for_clients(rewritten(schema, with_numbers))
+    return of_arguments(rewritten(schema, with_numbers))
 
 
 def output_schema(annotation: Any) -> tuple[dict[str, Any], bool]:
@@ -194,16 +293,9 @@ def output_schema(annotation: Any) -> tuple[dict[str, Any], bool]:
     Raises TypeError and NameError as `input_schema` does.
     """
     (schema,), components = components_of((annotation,))
-    name = schema.get("$ref", "").removeprefix(PREFIX)
-    if name and components[name].get("type") == "object":
-        schema = {**components[name], **{k: v for k, v in schema.items() if k != "$ref"}}
-        # Unless it refers to itself.
-        if f'"{PREFIX}{name}"' not in msgspec.json.encode([*components.values()]).decode():
-            del components[name]
-    is_wrapped = schema.get("type") != "object"
-    if is_wrapped:
-        schema = wrapped(schema)
-    return ({**schema, "$defs": components} if components else schema), is_wrapped
+    whole = inlined({**schema, "$defs": components})
+    is_wrapped = whole.get("type") != "object"
+    return for_clients(wrapped(whole) if is_wrapped else whole), is_wrapped
 
 
 def wrapped(schema: dict[str, Any]) -> dict[str, Any]:
@@ -280,11 +372,10 @@ NULL = {"type": "null"}
 class Examples:
     """Makes one value per schema, of the first alternatives. Does not understand patterns.
 
-    `targets` are the schemas that references lead to. With `is_full`, objects have their optional
-    members, too. `left` counts down.
+    Nor does it follow references. With `is_full`, objects have their optional members, too. `left`
+    counts down.
     """
 
-    targets: Mapping[str, Any]
     text: str = TEXTS[0]
     is_full: bool = False
     left: int = MOST_IN_EXAMPLE
@@ -329,8 +420,6 @@ class Examples:
         parts = [*whole.pop("allOf", ())]
         for keyword in ("anyOf", "oneOf"):
             parts += [part for part in whole.pop(keyword, ()) if part != NULL][:1]
-        if "$ref" in whole:
-            parts.append(self.targets[whole.pop("$ref")])
         for part in parts:
             flat = self._flat(part, depth=depth + 1)
             properties = {**flat.get("properties", {}), **whole.get("properties", {})}

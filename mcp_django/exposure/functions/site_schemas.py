@@ -23,6 +23,8 @@ from mcp_django.exposure.functions.json_schemas import (
     TEXTS,
     Examples,
     for_clients,
+    inlined,
+    of_arguments,
     subschemas,
     without_none,
 )
@@ -184,16 +186,11 @@ def candidates(schema: dict[str, Any]) -> Iterator[Any]:
     yield from schema.get("examples", ())
     if "default" in schema:
         yield schema["default"]
-    targets = {}
-    for pointer, inner in subschemas(schema):
-        targets["/".join(["#", *pointer])] = inner
-        if "$anchor" in inner:
-            targets[f"#{inner['$anchor']}"] = inner
     bare = {key: value for key, value in schema.items() if key not in ("examples", "default")}
     for is_full in (False, True):
         for text in TEXTS:
             try:
-                yield Examples(targets, text=text, is_full=is_full).make(bare)
+                yield Examples(text=text, is_full=is_full).make(inlined(bare))
             except UNMAKEABLE:
                 continue
 
@@ -214,14 +211,14 @@ class RawArguments:
             )
         what = f"The input_schema of the tool {tool!r}"
         self._raw = RawSchema(schema, what=what)
-        self.schema = for_clients(self._raw.schema)
+        self.schema = of_arguments(self._raw.schema)
         if self._raw.schema.get("type") != "object":
             raise ImproperlyConfigured(f'{what} needs "type": "object" at its root.')
         self._example = example_of(self._raw)
 
     def read(self, arguments: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
         """Raises ToolError that names the place, says what is wrong and shows a valid call."""
-        declared = as_declared(arguments, self._raw.schema)
+        declared = as_declared(arguments, self.schema)
         if (fault := self._raw.fault(declared)) is None:
             return {self.parameter: declared}
         shown = f" A valid call: {self.tool} {self._example}" if self._example else ""

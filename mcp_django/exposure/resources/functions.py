@@ -122,7 +122,7 @@ def is_plain(annotation: Any) -> bool:
         schema = input_schema({"one": annotation}, defaults={}, descriptions={})
     except (TypeError, NameError):
         return False
-    options = alternatives(schema["properties"]["one"], schema.get("$defs", {}))
+    options = alternatives(schema["properties"]["one"])
     return all(types_of(option) <= PLAIN for option in options)
 
 

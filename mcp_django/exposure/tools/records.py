@@ -153,7 +153,7 @@ def spelled_out(given: Mapping[str, Any]) -> dict[str, Any]:
             arguments[argument] = [name for name in names if name] or text
     metrics = arguments.get("metrics")
     if isinstance(metrics, str):
-        metrics = unpacked(metrics, frozenset({"object"}), (), {})
+        metrics = unpacked(metrics, frozenset({"object"}), ())
     if isinstance(metrics, dict):
         arguments["metrics"] = {
             name: {metric: "*"} if isinstance(metric, str) and is_word(metric) else metric

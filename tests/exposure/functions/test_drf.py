@@ -188,7 +188,11 @@ def test_a_serializer_that_reads_in_its_own_way_takes_any_object():
 
     made = tool_of(place, serializer=Own)
 
-    assert made.definition.input_schema == {"type": "object", "properties": {}}
+    assert made.definition.input_schema == {
+        "type": "object",
+        "properties": {},
+        "required": [],
+    }
     assert json.loads(text_of(call(made, {"b": 1, "a": 2}))) == {"got": ["a", "b"]}
 
 

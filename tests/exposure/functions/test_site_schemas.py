@@ -300,9 +300,10 @@ def test_the_schema_is_told_with_one_type_at_a_time_and_read_as_the_site_wrote_i
     result = call(made, sent)
 
     told = made.definition.input_schema
-    assert list(told) == list(SHIP)
+    assert list(told) == ["type", "properties", "required"]
     note = {"anyOf": [{"type": "null"}, {"type": "string"}]}
-    assert told == {**SHIP, "properties": {**SHIP["properties"], "note": note}}
+    lines = {**SHIP["properties"]["lines"], "items": SHIP["$defs"]["line"]}
+    assert told["properties"] == {**SHIP["properties"], "note": note, "lines": lines}
     assert text_of(result) == '[true,{"number":"A-1","lines":[{"sku":"x","amount":2}]}]'
 
 
@@ -454,7 +455,6 @@ TOTAL = {
     [
         (TOTAL, {"total": Decimal("1.50")}, {"total": "1.50"}),
         (TOTAL, mcp.ToolResult(structured={"total": _("Yes")}), {"total": "Yes"}),
-        (TREE, {"root": tree(5, "and")}, {"root": tree(5, "and")}),
         ({"type": "array", "items": {"type": "integer"}}, (1, 2), [1, 2]),
         ({"type": "null"}, None, None),
     ],
@@ -496,8 +496,13 @@ def test_clients_of_every_revision_are_told_and_answered(client, add_tool, revis
     refused = client.call_tool("choose", a="x")
 
     choice = {"type": "string", "enum": ["x", "y"]}
-    properties = {**CONDITIONAL["properties"], "a": choice}
-    assert told["inputSchema"] == {**CONDITIONAL, "properties": properties}
+    address = {"additionalProperties": True, "type": "object"}
+    left_out = ("$defs", "additionalProperties")
+    assert told["inputSchema"] == {
+        **{keyword: value for keyword, value in CONDITIONAL.items() if keyword not in left_out},
+        "properties": {"a": choice, "b": address},
+        "required": [],
+    }
     # Only the newest revision has structured results that are no objects.
     is_newest = revision is list(Revision)[-1]
     assert ("outputSchema" in told) is is_newest
@@ -505,3 +510,15 @@ def test_clients_of_every_revision_are_told_and_answered(client, add_tool, revis
     assert answer.structured == (["a", "b"] if is_newest else None)
     assert refused.is_error
     assert "A valid call: choose" in refused.text
+
+
+@requirement("schemas:references")
+def test_a_schema_that_refers_to_itself_is_told_without_references_and_allows_what_it_did():
+    deep = {"root": tree(5, "and")}
+
+    told = giving(deep, output_schema=TREE).definition.output_schema
+
+    assert "$ref" not in json.dumps(told)
+    assert accepts(told, deep)
+    assert not accepts(told, {"root": {"op": "unknown"}})
+    assert data_of(call(giving(deep, output_schema=TREE))) == deep
