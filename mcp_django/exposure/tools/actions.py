@@ -165,9 +165,7 @@ Key = str | int
 SELECTION: dict[Place, dict[str, Any]] = {
     Place.CHANGELIST: {
         "pks": Keys | UnsetType,
-        "filters": (
-            Annotated[dict[str, Any], about("Or these 3, as in find_records.")] | UnsetType
-        ),
+        "filters": (Annotated[dict[str, Any], about("Or as in find_records.")] | UnsetType),
         "exclude": dict[str, Any] | UnsetType,
         "search": str | UnsetType,
     },
@@ -219,9 +217,14 @@ def fitting_definition(
     """Make a definition once for the same title and text, so that its bytes are made once, too."""
     title, text = words
     schema = arguments_of(name, place).schema
+    properties = schema["properties"]
+    if "pks" in properties:
+        # Numbers are taken as well. To say so would take 40 bytes in each action.
+        keys = {**properties["pks"], "items": {"type": "string"}}
+        schema = {**schema, "properties": {**properties, "pks": keys}}
     titled = ToolDefinition(
         name=name,
-        title="" if title == text else title,
+        title="" if title == text or repeats(title, name) else title,
         description="",
         input_schema=schema,
         annotations=annotations,
@@ -244,6 +247,12 @@ def fitting_definition(
         else:
             return made
     return described_as(untitled, "", mark)
+
+
+def repeats(title: str, name: str) -> bool:
+    """Whether a title says what the name says: "Cancel selected flights" of cancel_flights."""
+    words = {word.rstrip("s") for word in re.findall(r"\w+", title.lower())}
+    return words <= {"selected", *(word.rstrip("s") for word in name.split("_"))}
 
 
 def described_as(definition: ToolDefinition, text: str, mark: str) -> ToolDefinition:

@@ -247,8 +247,9 @@ def size(definition):
     [
         (action("Ship them"), ("", "Ship them")),
         (action("Ship them", doc="Send parcels.\n\nMore."), ("Ship them", "Send parcels.")),
-        (action("Ship", doc="Send."), ("Ship", "Send.")),
-        (action("Ship", doc="For programs.", description="For models."), ("Ship", "For models.")),
+        # A title that repeats the name is left out.
+        (action("Ship selected orders", doc="Send."), ("", "Send.")),
+        (action("Go", doc="For programs.", description="For models."), ("Go", "For models.")),
         (
             action("Ship", permissions=None),
             ("", "Ship. Declares no permission: who may view the model may run it."),
