@@ -26,12 +26,12 @@ SINGLE = frozenset(
 )  # fmt: skip
 LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
 # "definitions" is no keyword of this dialect, but many schemas still refer to it.
-DEFINITIONS = frozenset({"$defs", "definitions"})
-MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", *DEFINITIONS})
+TARGETS = frozenset({"$defs", "definitions"})
+MAPS = frozenset({"properties", "patternProperties", "dependentSchemas", *TARGETS})
 #: Keywords for references.
-NAMED = DEFINITIONS | {"$anchor"}
+FOR_REFERENCES = TARGETS | {"$anchor"}
 #: Keywords that say nothing of what is allowed.
-ANNOTATIONS = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
+UNCHECKED = frozenset({"title", "description", "default", "examples", "deprecated", "$comment"})
 
 NUMBER = frozenset({"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum", "multipleOf"})
 #: Keywords that say something about values of one type, and nothing about others.
@@ -130,10 +130,10 @@ def inlined(root: dict[str, Any]) -> dict[str, Any]:
     if any({"not", "if"} & schema.keys() for _, schema in subschemas(root)):
         return root
     # Of two that allow more, both may fit.
-    return rewritten(whole, any_of)
+    return rewritten(whole, with_any_of)
 
 
-def any_of(schema: dict[str, Any]) -> dict[str, Any]:
+def with_any_of(schema: dict[str, Any]) -> dict[str, Any]:
     if "oneOf" not in schema or "anyOf" in schema:
         return schema
     return {"anyOf" if word == "oneOf" else word: value for word, value in schema.items()}
@@ -161,13 +161,13 @@ class References:
                 self.is_endless = True
                 kind = {"type": "object"} if whole.get("type") == "object" else {}
                 whole = {"description": "The same again.", **kind}
-            elif whole.keys() & (beside.keys() - ANNOTATIONS):
+            elif whole.keys() & (beside.keys() - UNCHECKED):
                 whole = {"allOf": [whole]}
             return self.expand(whole | beside, (*trail, target))
         return {
             keyword: self._expand_value(keyword, value, trail)
             for keyword, value in schema.items()
-            if keyword not in NAMED
+            if keyword not in FOR_REFERENCES
         }
 
     def _expand_value(self, keyword: str, value: Any, trail: tuple[str, ...]) -> Any:
