@@ -1,16 +1,15 @@
 from __future__ import annotations
 
 import json
-from datetime import timedelta
 
 import pytest
 from django.urls import reverse
-from django.utils import timezone
 
 from mcp_django.models import ExposedModel
 from mcp_django.protocol.revisions import LATEST_LEGACY
-from mcp_django.stores.interface import OpenStream, get_store
+from mcp_django.stores.interface import get_store
 from mcp_django.testing import Client
+from tests.admin.looking import add_stream
 from tests.browser.looks import every_look
 from tests.exposure.stored import make_prompt
 from tests.shop.models import Customer, Order
@@ -33,19 +32,24 @@ def shop(make_user):
 
 
 @every_look
-def test_what_assistants_see_is_for_everybody_to_look_at(browse, superuser, shop):
+def test_what_assistants_see_is_for_everybody_to_look_at_by_the_keyboard_alone(
+    browse, superuser, shop
+):
     page = browse(superuser)
     page.goto(INSPECT)
     page.check_accessible("inspect-form")
 
-    page.get_by_label("User").fill("bob")
-    page.get_by_role("button", name="Inspect", exact=True).click()
+    page.tab_to("combobox", "User")
+    page.keyboard.type("bob")
+    page.press("Escape", "Tab")
+    page.enter("button", "Inspect")
     page.expect(page.get_by_role("heading", name="As bob")).to_be_visible()
     page.expect(page.get_by_role("row", name="Reply to a customer reply")).to_contain_text("yes")
     page.check_accessible("inspect")
 
-    page.get_by_role("button", name="Fields and records of shop.order").click()
+    page.enter("button", "Fields and records of shop.order")
     page.expect(page.get_by_role("heading", name="Records")).to_be_visible()
+    page.expect(page.get_by_text("A-0")).to_be_visible()
     page.check_accessible("inspect-model")
 
 
@@ -67,21 +71,6 @@ def test_tools_are_for_everybody_to_try(browse, superuser, shop):
     page.get_by_role("button", name="Call find_records").click()
     page.expect(page.get_by_text("This is not valid JSON.")).to_be_visible()
     page.check_accessible("try-wrong")
-
-
-def test_a_user_is_looked_at_by_the_keyboard_alone(browse, superuser, shop):
-    page = browse(superuser)
-    page.goto(INSPECT)
-
-    page.tab_to("combobox", "User")
-    page.keyboard.type("bob")
-    page.press("Escape", "Tab")
-    page.enter("button", "Inspect")
-    page.expect(page.get_by_role("heading", name="As bob")).to_be_visible()
-    page.enter("button", "Fields and records of shop.order")
-
-    page.expect(page.get_by_role("heading", name="Records")).to_be_visible()
-    page.expect(page.get_by_text("A-0")).to_be_visible()
 
 
 def test_a_tool_is_tried_by_the_keyboard_alone(browse, superuser):
@@ -131,40 +120,21 @@ def connected(shop):
     client.initialize()
     for number in range(3):
         client.request("resources/subscribe", {"uri": f"django://objects/shop.order?x={number}"})
-    stream = OpenStream(
-        key="t1",
-        owner="hub",
-        server="default",
-        principal="default/user/laptop",
-        user=str(shop.pk),
-        client="My agent",
-        kind="listen",
-        revision="2026-07-28",
-        topics=("tools", "prompts", f"django://objects/shop.order?search={'x' * 150}"),
-        opened=timezone.now() - timedelta(hours=3),
-    )
-    get_store().show_stream(stream)
+    topics = ("tools", "prompts", f"django://objects/shop.order?search={'x' * 150}")
+    add_stream(user=shop, client="My agent", topics=topics, minutes=180)
 
 
 @every_look
-def test_who_is_connected_is_for_everybody_to_look_at(browse, superuser, connected):
-    page = browse(superuser)
-    page.goto(LIVE)
-
-    page.expect(page.get_by_role("heading", name="Sessions: 1")).to_be_visible()
-    page.check_accessible("live")
-
-    page.get_by_role("button", name="End the session of bob, mcp_django.testing 1").click()
-    page.expect(page.get_by_role("heading", name="Sessions: 0")).to_be_visible()
-    page.check_accessible("live-ended")
-
-
-def test_a_session_is_found_and_ended_by_the_keyboard_alone(browse, superuser, connected):
+def test_who_is_connected_is_for_everybody_to_look_at_and_ended_by_the_keyboard_alone(
+    browse, superuser, connected
+):
     page = browse(superuser)
     page.goto(OVERVIEW)
 
     page.enter("link", "Live")
+    page.expect(page.get_by_role("heading", name="Sessions: 1")).to_be_visible()
     page.expect(page.get_by_role("heading", name="Streams: 1")).to_be_visible()
+    page.check_accessible("live")
     page.tab_to("textbox", "User")
     page.keyboard.type("bob")
     page.press("Enter")
@@ -173,6 +143,8 @@ def test_a_session_is_found_and_ended_by_the_keyboard_alone(browse, superuser, c
     page.expect(
         page.get_by_text("Ended the session of bob, mcp_django.testing 1.")
     ).to_be_visible()
+    page.expect(page.get_by_role("heading", name="Sessions: 0")).to_be_visible()
+    page.check_accessible("live-ended")
     assert not get_store().sessions()
 
 

@@ -9,15 +9,13 @@ from typing import Any
 
 from mcp_django.protocol.headers import encode_value
 from mcp_django.protocol.methods import LOG_LEVELS, METHODS, NAME_PARAMS
-from mcp_django.protocol.revisions import Era, Revision
+from mcp_django.protocol.revisions import LEGACY, MODERN, Era, Revision
 from mcp_django.testing import Client
 from tests.fuzz.doors import Pairs, Sent
 from tests.fuzz.values import HOSTILE, broken, dump, mutated
 from tests.nasty.hostile import PATHS
 
 META = "io.modelcontextprotocol/"
-LEGACY = [revision for revision in Revision if revision.era is Era.LEGACY]
-MODERN = [revision for revision in Revision if revision.era is Era.MODERN]
 ACCEPT = b"application/json, text/event-stream"
 #: What stands in a header or a query until the session of that person is open.
 SESSION = b"@session@"

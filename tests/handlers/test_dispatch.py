@@ -10,7 +10,7 @@ from mcp_django.exceptions import Cancelled
 from mcp_django.handlers.dispatch import HANDLERS
 from mcp_django.models import CallRecord
 from mcp_django.protocol.methods import METHODS
-from mcp_django.protocol.revisions import Era, Revision
+from mcp_django.protocol.revisions import LEGACY
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient
 from tests.spec import requirement
@@ -103,9 +103,6 @@ def test_an_unknown_tool_and_a_forbidden_one_are_the_same(revision, make_user):
 
 
 # The handshake and discovery
-
-
-LEGACY = [revision for revision in Revision if revision.era is Era.LEGACY]
 
 
 @requirement("lifecycle:result", "lifecycle:capabilities-served", "lifecycle:ping")

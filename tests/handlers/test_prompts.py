@@ -110,6 +110,8 @@ def test_an_async_prompt_is_awaited(any_client, add_prompt):
     ("name", "arguments", "sentence"),
     [
         ("remind", {}, "Missing argument: number."),
+        ("remind", {"numbr": "1"}, "Unknown argument 'numbr'. Did you mean number?"),
+        ("remind", {"zzz": "1"}, "Unknown argument 'zzz'. This prompt takes: number, tone."),
         ("remind", {"number": "1", "tone": "cold"}, "'cold' is not one of: warm, firm."),
         ("shop_greeting", {}, "Missing argument: name."),
         *(

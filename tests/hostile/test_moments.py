@@ -20,6 +20,7 @@ from tests.changed import list_changed
 from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.transports.event_stream import EventStream
+from tests.transports.http_sse_client import settled
 from tests.transports.session_client import SessionClient
 from tests.transports.wire import Gate, speaking
 
@@ -155,13 +156,6 @@ def sizes(hub):
         hub.writers._tasks,
     )
     return [*map(len, tables), sum(map(len, hub._wheel)), len(asyncio.all_tasks())]
-
-
-async def settled():
-    hub = get_hub()
-    async with asyncio.timeout(60):
-        while hub._tasks:
-            await asyncio.wait(set(hub._tasks))
 
 
 async def test_news_take_one_thread_however_slow_a_rule_and_however_much_changes(

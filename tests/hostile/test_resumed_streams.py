@@ -18,11 +18,11 @@ from mcp_django.models import (
     PromptTemplate,
 )
 from mcp_django.protocol.revisions import LATEST_LEGACY
-from mcp_django.transports.streams import hub as hubs
 from mcp_django.transports.streams.hub import get_hub
 from tests.clients import CheckedClient
 from tests.exposure.stored import make_prompt
 from tests.shop.models import Memo
+from tests.transports.event_stream import turn_the_wheel
 from tests.transports.session_client import SessionClient
 from tests.transports.wire import speaking
 
@@ -55,19 +55,7 @@ async def begun(client):
     """A session, its call, and the first event of that call which says something."""
     session = await SessionClient.begin(client)
     call = await session.called("work", token="t")
-    event = await call.event()
-    while not event.data:
-        event = await call.event()
-    return session, call, event
-
-
-def turn_the_wheel():
-    """As if fifteen seconds went by."""
-    hub = get_hub()
-    for _ in range(hubs.KEEP_ALIVE):
-        if hub._tick is not None:
-            hub._tick.cancel()
-        hub._turn()
+    return session, call, await call.telling()
 
 
 async def test_resumed_streams_count_as_any_others(client, settings):

@@ -37,7 +37,6 @@ NARROWED, BY_ROWS = "staff who see the open rows", "staff where rows hide what c
 class Mutant:
     """A leak, which the function that it decorates plants."""
 
-    name: str
     viewer: str
     #: The model that is asked about.
     root: Any
@@ -49,12 +48,12 @@ class Mutant:
     is_ruled: bool = False
 
     def __call__(self, plant: Plant) -> Plant:
-        MUTANTS[self] = plant
+        MUTANTS[plant.__name__] = self, plant
         return plant
 
 
 Plant = Callable[[Any], None]
-MUTANTS: dict[Mutant, Plant] = {}
+MUTANTS: dict[str, tuple[Mutant, Plant]] = {}
 
 
 def let_through(patch: Any, *, is_told: bool) -> None:
@@ -76,18 +75,12 @@ def let_through(patch: Any, *, is_told: bool) -> None:
     patch.setattr(AccessiblePaths, "__init__", make_with_more)
 
 
-@Mutant("a hidden path is let through", SUPERUSER, models.Watch, "difference")
+@Mutant(SUPERUSER, models.Watch, "difference")
 def let_a_hidden_path_through(patch: Any) -> None:
     let_through(patch, is_told=True)
 
 
-@Mutant(
-    "a hidden path is let through and not told of",
-    SUPERUSER,
-    models.Watch,
-    "undescribed",
-    is_exhaustive=True,
-)
+@Mutant(SUPERUSER, models.Watch, "undescribed", is_exhaustive=True)
 def let_an_untold_path_through(patch: Any) -> None:
     let_through(patch, is_told=False)
 
@@ -96,7 +89,7 @@ def drop_the_column_rule(patch: Any) -> None:
     patch.setattr(Inspection, "column", lambda self, col, *, use: None)
 
 
-@Mutant("labels are not masked", NARROWED, models.Tag, "canary")
+@Mutant(NARROWED, models.Tag, "canary")
 def show_all_labels(patch: Any) -> None:
     labels_of_keys = selection.labels_of_keys
     patch.setattr(
@@ -106,7 +99,7 @@ def show_all_labels(patch: Any) -> None:
     )
 
 
-@Mutant("a narrowed hop is joined", NARROWED, models.Tricky, "difference")
+@Mutant(NARROWED, models.Tricky, "difference")
 def join_narrowed_hops(patch: Any) -> None:
     def first_of_many(self: AccessiblePaths, path: Any, start: int = 0) -> int | None:
         hops = enumerate(path.hops)
@@ -115,12 +108,12 @@ def join_narrowed_hops(patch: Any) -> None:
     patch.setattr(AccessiblePaths, "needs_subquery", first_of_many)
 
 
-@Mutant("search looks into what looks secret", SUPERUSER, User, "difference")
+@Mutant(SUPERUSER, User, "difference")
 def search_what_looks_secret(patch: Any) -> None:
     patch.setattr(admin_sites, "is_open", lambda model, path, listed: True)
 
 
-@Mutant("search looks into what is forbidden", SOME, models.Line, "difference")
+@Mutant(SOME, models.Line, "difference")
 def search_what_is_forbidden(patch: Any) -> None:
     is_usable = AccessiblePaths._is_usable
     patch.setattr(
@@ -130,12 +123,12 @@ def search_what_is_forbidden(patch: Any) -> None:
     )
 
 
-@Mutant("cursors hold what records do not show", SUPERUSER, models.Tricky, "canary")
+@Mutant(SUPERUSER, models.Tricky, "canary")
 def keep_hidden_columns_in_cursors(patch: Any) -> None:
     patch.setattr(pagination, "is_shown", lambda access, order: True)
 
 
-@Mutant("a description shows what is declared", SOME, models.Line, "undescribed")
+@Mutant(SOME, models.Line, "undescribed")
 def describe_what_is_declared(patch: Any) -> None:
     def declared(rights: Any, exposure: Any) -> AccessiblePaths:
         found = copy.copy(allowed_paths(rights, exposure))
@@ -145,19 +138,12 @@ def describe_what_is_declared(patch: Any) -> None:
     patch.setattr(describe, "allowed_paths", declared)
 
 
-@Mutant("a path passes what staff took away", BY_ROWS, models.Line, "undescribed")
+@Mutant(BY_ROWS, models.Line, "undescribed")
 def pass_what_staff_took_away(patch: Any) -> None:
     patch.setattr(access, "begins_with", lambda names, gone: False)
 
 
-@Mutant(
-    "a path by rule ends at what nobody shows",
-    SUPERUSER,
-    models.Line,
-    "difference",
-    is_exhaustive=True,
-    is_ruled=True,
-)
+@Mutant(SUPERUSER, models.Line, "difference", is_exhaustive=True, is_ruled=True)
 def end_by_rule_at_what_nobody_shows(patch: Any) -> None:
     patch.setattr(
         AccessiblePaths,
@@ -172,38 +158,18 @@ def end_by_rule_at_what_nobody_shows(patch: Any) -> None:
     patch.setattr(AccessiblePaths, "is_left", lambda self, names, *, use: True)
 
 
-@Mutant(
-    "a path by rule passes rows that are judged one by one",
-    SUPERUSER,
-    User,
-    "difference",
-    is_exhaustive=True,
-    is_ruled=True,
-)
+@Mutant(SUPERUSER, User, "difference", is_exhaustive=True, is_ruled=True)
 def pass_rows_that_are_judged(patch: Any) -> None:
     patch.setattr(paths_by_rule, "is_open", lambda *args, **options: True)
 
 
-@Mutant(
-    "a path by rule joins a narrowed hop",
-    NARROWED,
-    models.Line,
-    "difference",
-    is_exhaustive=True,
-    is_ruled=True,
-)
+@Mutant(NARROWED, models.Line, "difference", is_exhaustive=True, is_ruled=True)
 def join_narrowed_hops_by_rule(patch: Any) -> None:
     patch.setattr(paths_by_rule.Rule, "is_narrowed", lambda self, model: False)
     join_narrowed_hops(patch)
 
 
-@Mutant(
-    "a count takes rows that the caller does not see",
-    NARROWED,
-    models.Order,
-    "difference",
-    is_ruled=True,
-)
+@Mutant(NARROWED, models.Order, "difference", is_ruled=True)
 def count_rows_that_nobody_sees(patch: Any) -> None:
     tables_of = related_counts.tables_of
     patch.setattr(
@@ -231,23 +197,22 @@ class AllRows:
         return QuerySet(model)
 
 
-@Mutant(
-    "related records that the caller does not see are counted beside a record",
-    NARROWED,
-    models.Order,
-    "difference",
-    is_exhaustive=True,
-)
-def count_members_that_nobody_sees(patch: Any) -> None:
-    make = included.related_rows
+def widen(module: Any, patch: Any) -> None:
+    """What a module asks about related rows is about all of them."""
+    make = module.related_rows
     patch.setattr(
-        included,
+        module,
         "related_rows",
         lambda rights, *args, **options: make(AllRows(rights), *args, **options),
     )
 
 
-@Mutant("conditions find masked values", SUPERUSER, models.Note, "difference")
+@Mutant(NARROWED, models.Order, "difference", is_exhaustive=True)
+def count_members_that_nobody_sees(patch: Any) -> None:
+    widen(included, patch)
+
+
+@Mutant(SUPERUSER, models.Note, "difference")
 def use_masked_columns(patch: Any) -> None:
     is_usable = AccessiblePaths._is_usable
 
@@ -262,14 +227,12 @@ def use_masked_columns(patch: Any) -> None:
     patch.setattr(AccessiblePaths, "_is_usable", usable)
 
 
-@Mutant("masked values are shown", SUPERUSER, models.Note, "canary")
+@Mutant(SUPERUSER, models.Note, "canary")
 def show_masked_columns(patch: Any) -> None:
     patch.setattr(selection, "mask_column", lambda values, kind, *, reader: list(values))
 
 
-@Mutant(
-    "groups have labels of rows that the caller does not see", NARROWED, models.Watch, "canary"
-)
+@Mutant(NARROWED, models.Watch, "canary")
 def label_groups_by_any_row(patch: Any) -> None:
     labels_by_key = aggregates.labels_by_key
     patch.setattr(
@@ -279,7 +242,7 @@ def label_groups_by_any_row(patch: Any) -> None:
     )
 
 
-@Mutant("numbers are of rows that the caller does not see", NARROWED, models.Seat, "difference")
+@Mutant(NARROWED, models.Seat, "difference")
 def measure_rows_that_nobody_sees(patch: Any) -> None:
     guarded = aggregates.guarded
     patch.setattr(
@@ -287,9 +250,7 @@ def measure_rows_that_nobody_sees(patch: Any) -> None:
     )
 
 
-@Mutant(
-    "a note counts records that the caller does not see", NARROWED, models.Customer, "difference"
-)
+@Mutant(NARROWED, models.Customer, "difference")
 def note_records_that_nobody_sees(patch: Any) -> None:
     count = Search.count
     patch.setattr(
@@ -301,26 +262,16 @@ def note_records_that_nobody_sees(patch: Any) -> None:
     )
 
 
-@Mutant("a page shows rows that are judged away", SUPERUSER, models.Application, "canary")
+@Mutant(SUPERUSER, models.Application, "canary")
 def show_rows_that_are_judged_away(patch: Any) -> None:
     patch.setattr(find, "judge", lambda search, rows: [True] * rows.count)
 
 
-@Mutant("a record is found that is judged away", SUPERUSER, models.Application, "canary")
+@Mutant(SUPERUSER, models.Application, "canary")
 def find_records_that_are_judged_away(patch: Any) -> None:
     patch.setattr(Rights, "may_view_object", lambda self, model, obj: True)
 
 
-@Mutant(
-    "conditions are met by related rows that the caller does not see",
-    NARROWED,
-    models.Line,
-    "difference",
-)
+@Mutant(NARROWED, models.Line, "difference")
 def filter_by_rows_that_nobody_sees(patch: Any) -> None:
-    make = access.related_rows
-    patch.setattr(
-        access,
-        "related_rows",
-        lambda rights, *args, **options: make(AllRows(rights), *args, **options),
-    )
+    widen(access, patch)

@@ -141,9 +141,9 @@ def test_it_says_how_much_it_asked(reports, seed):
 # Whether it would find a leak.
 
 
-@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda one: one.name)
-def test_a_planted_leak_is_found(mutant, database, seed, monkeypatch):
-    MUTANTS[mutant](monkeypatch)
+@pytest.mark.parametrize(("mutant", "plant"), MUTANTS.values(), ids=MUTANTS)
+def test_a_planted_leak_is_found(mutant, plant, database, seed, monkeypatch):
+    plant(monkeypatch)
 
     with database():
         sweep = Sweep(VIEWERS[mutant.viewer], seed, roots=[mutant.root], is_ruled=mutant.is_ruled)

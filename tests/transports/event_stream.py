@@ -67,12 +67,14 @@ class EventStream(Connection):
             if not event.is_comment:
                 return event
 
+    async def telling(self) -> Event:
+        """The next event that has a message."""
+        while not (event := await self.event()).data:
+            continue
+        return event
+
     async def message(self) -> Any:
-        """The next message."""
-        while True:
-            event = await self.event()
-            if event.data:
-                return event.message
+        return (await self.telling()).message
 
     async def rest(self) -> list[Any]:
         """The messages until the server ends the stream."""
@@ -143,5 +145,6 @@ def turn_the_wheel(seconds: int = KEEP_ALIVE) -> None:
     """As if so many seconds went by. A quiet stream waits that long for a sign of life."""
     hub = get_hub()
     for _ in range(seconds):
-        hub._tick.cancel()
+        if hub._tick is not None:
+            hub._tick.cancel()
         hub._turn()

@@ -165,22 +165,10 @@ def call_again(client, change):
     return refusal
 
 
-def withdraw_field(clerk):
-    ExposedModel.objects.create(label="workshop.thing", level=Level.WRITE, fields=["id"])
-
-
 def narrow_in_code(clerk):
     registry.unregister(Thing)
     options = {**EXPOSED[Thing], "level": Level.WRITE, "fields": ["id", "note"]}
     registry.register(Thing, type("Narrow", (ModelExposure,), options))
-
-
-def give_permission(clerk):
-    clerk.user_permissions.add(*Permission.objects.filter(codename="view_team"))
-
-
-def switch_prompt_off(clerk):
-    ExposedPrompt.objects.create(name="shop_greeting", enabled=False)
 
 
 def narrow_token(clerk):
@@ -188,22 +176,23 @@ def narrow_token(clerk):
     generations.forget()
 
 
-def delete_record(clerk):
-    Thing.objects.all().delete()
+#: What the first answer hangs on, and how it changes.
+CHANGES = {
+    "a field": lambda clerk: ExposedModel.objects.create(
+        label="workshop.thing", level=Level.WRITE, fields=["id"]
+    ),
+    "code": narrow_in_code,
+    "a permission": lambda clerk: clerk.user_permissions.add(
+        *Permission.objects.filter(codename="view_team")
+    ),
+    "a prompt": lambda clerk: ExposedPrompt.objects.create(name="shop_greeting", enabled=False),
+    "the token": narrow_token,
+    "the record": lambda clerk: Thing.objects.all().delete(),
+}
 
 
 @pytest.mark.exposure(Thing={"filter_fields": ["tags"]})
-@pytest.mark.parametrize(
-    "change",
-    [
-        withdraw_field,
-        narrow_in_code,
-        give_permission,
-        switch_prompt_off,
-        narrow_token,
-        delete_record,
-    ],
-)
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_an_answer_under_other_rights_is_not_given_again_and_nothing_is_done_twice(clerk, change):
     client = CheckedClient(user=clerk, scopes=["mcp:read", "mcp:write"])
 

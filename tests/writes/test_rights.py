@@ -73,23 +73,19 @@ def test_rights_of_the_admin_and_scopes_of_the_credential_bring_the_tools(
     assert tag_names() == ["blue", "old", "red"]
 
 
-def restrict_user(superuser, settings):
-    UserRestriction.objects.create(user=superuser)
-
-
-def make_server_read_only(superuser, settings):
-    ServerSettings.objects.create(read_only=True)
-
-
-def make_site_read_only(superuser, settings):
-    settings.MCP_DJANGO = {**settings.MCP_DJANGO, "READ_ONLY": True}
-
-
-@pytest.mark.parametrize("act", [restrict_user, make_server_read_only, make_site_read_only])
-def test_read_only_takes_them_away_at_every_level(act, client, superuser, settings, tags):
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda superuser, configure: UserRestriction.objects.create(user=superuser),
+        lambda superuser, configure: ServerSettings.objects.create(read_only=True),
+        lambda superuser, configure: configure(READ_ONLY=True),
+    ],
+    ids=["user", "server", "site"],
+)
+def test_read_only_takes_them_away_at_every_level(act, client, superuser, configure, tags):
     before = listed(client)
 
-    act(superuser, settings)
+    act(superuser, configure)
 
     assert before == WRITES
     assert_offered(client, set())

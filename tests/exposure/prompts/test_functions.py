@@ -142,19 +142,6 @@ def test_a_text_that_does_not_fit_is_refused_in_one_sentence(annotation, text, s
     assert len(said) < 300
 
 
-@pytest.mark.parametrize(
-    ("texts", "sentence"),
-    [
-        ({"citi": "1"}, "Unknown argument 'citi'. Did you mean city?"),
-        ({"zzz": "1"}, "Unknown argument 'zzz'. This prompt takes: city, tone"),
-        ({}, "Missing argument: city."),
-    ],
-)
-def test_names_that_are_unknown_or_missing_are_named(texts, sentence):
-    with pytest.raises(ToolError, match=sentence):
-        prompt_of(brief).arguments.read(texts)
-
-
 # Messages
 LINK = mcp.ResourceLink(uri="django://site", name="x")
 

@@ -77,12 +77,6 @@ class OrderAdmin(ModelAdmin):  # type: ignore[type-arg]
     def value(self, order):
         return Seen.values[order.number]()
 
-    def names_of_lines(self, order):
-        return ", ".join(line.sku for line in order.lines.all())
-
-    def tags_text(self, order):
-        return "tags"
-
 
 class Seen:
     """What a test lets columns return, and which rows they were asked about."""

@@ -14,13 +14,9 @@ from tests.asking import TALKATIVE, Talk, accepted
 from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.spec import requirement
+from tests.transports.session_client import NumberForm
 
 pytestmark = [pytest.mark.django_db, pytest.mark.client(capabilities=TALKATIVE)]
-
-
-class NumberForm(forms.Form):
-    number = forms.CharField(max_length=5, label="Order number")
-    urgent = forms.BooleanField(required=False)
 
 
 class ColorForm(forms.Form):

@@ -15,14 +15,8 @@ from django.http import Http404, HttpRequest
 from django.utils.translation import gettext_lazy
 
 import mcp_django as mcp
-from mcp_django.exposure.primitives import Lane
 from mcp_django.exposure.registry import Registry
-from mcp_django.protocol.jsonrpc import Request
-from mcp_django.protocol.negotiation import Envelope
-from mcp_django.protocol.revisions import LATEST_LEGACY
 from mcp_django.testing import ProtocolFailure
-from mcp_django.transports.calls.lanes import lane_of
-from mcp_django.transports.exchanges import Call, Exchange
 from tests.exposure.functions.test_signatures import Colour
 from tests.shop.models import Order
 from tests.spec import requirement
@@ -413,30 +407,6 @@ def test_variables_are_completed_from_what_the_site_offers(client, add):
     assert client.complete(template, "month") == []
     with pytest.raises(ProtocolFailure):
         client.complete(template, "day")
-
-
-# Where they run
-
-
-@pytest.mark.parametrize(
-    ("params", "lane"),
-    [
-        ({"uri": "django://site"}, Lane.QUERY),
-        ({"uri": "shop://greeting"}, Lane.WORK),
-        ({"uri": 7}, Lane.QUERY),
-        ({"name": "read_resource", "arguments": {"uri": "shop://greeting"}}, Lane.WORK),
-        ({"name": "read_resource", "arguments": {"uri": "django://site"}}, Lane.QUERY),
-        ({"name": "read_resource", "arguments": []}, Lane.QUERY),
-        ({"ref": {"type": "ref/resource", "uri": "shop://reports/{year}"}}, Lane.WORK),
-        ({"ref": {"type": "ref/resource", "uri": "django://models/{model}"}}, Lane.QUERY),
-    ],
-    ids=str,
-)
-def test_code_of_the_site_runs_apart_from_queries(params, lane):
-    envelope = Envelope(revision=LATEST_LEGACY)
-    call = Call(request=Request(1, "x", params), envelope=envelope)
-
-    assert lane_of(Exchange(calls=(call,))) is lane
 
 
 # Registration

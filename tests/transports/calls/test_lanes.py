@@ -382,15 +382,30 @@ async def test_a_forked_child_has_threads_of_its_own():
     assert (ended.stdout, ended.stderr, ended.returncode) == ("ran\nran\n", "", 0)
 
 
-def exchange_of(*methods, **facts):
+def exchange_of(*methods, params=None, **facts):
     envelope = Envelope(revision=LATEST_LEGACY)
-    calls = tuple(Call(request=Request(1, method, {}), envelope=envelope) for method in methods)
+    requests = [Request(1, method, params or {}) for method in methods]
+    calls = tuple(Call(request=request, envelope=envelope) for request in requests)
     return Exchange(calls=calls, revision=LATEST_LEGACY, **facts)
+
+
+#: The params of a request about a resource: only code of the site runs apart from queries.
+RESOURCES = [
+    ({"uri": "django://site"}, Lane.QUERY),
+    ({"uri": "shop://greeting"}, Lane.WORK),
+    ({"uri": 7}, Lane.QUERY),
+    ({"name": "read_resource", "arguments": {"uri": "shop://greeting"}}, Lane.WORK),
+    ({"name": "read_resource", "arguments": {"uri": "django://site"}}, Lane.QUERY),
+    ({"name": "read_resource", "arguments": []}, Lane.QUERY),
+    ({"ref": {"type": "ref/resource", "uri": "shop://reports/{year}"}}, Lane.WORK),
+    ({"ref": {"type": "ref/resource", "uri": "django://models/{model}"}}, Lane.QUERY),
+]
 
 
 @pytest.mark.parametrize(
     ("exchange", "lane"),
     [
+        *((exchange_of("x", params=params), lane) for params, lane in RESOURCES),
         (exchange_of("tools/list"), Lane.QUERY),
         (exchange_of("initialize"), Lane.STORE),
         (exchange_of("resources/subscribe"), Lane.STORE),

@@ -46,10 +46,7 @@ def begun(party, offer, gate):
         offer(report)
         session = await party(revision)
         call = await session.called("work", token="t")
-        event = await call.event()
-        while not event.data:
-            event = await call.event()
-        return session, call, event
+        return session, call, await call.telling()
 
     return begin
 
