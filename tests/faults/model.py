@@ -1,9 +1,10 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True)
 class Fault:
     """A line of the package that becomes another one: a test must notice."""
 
@@ -22,4 +23,9 @@ class Room:
 
     #: Files and folders. The quickest come first.
     tests: tuple[str, ...]
-    faults: tuple[Fault, ...]
+    #: By file: what `Fault` takes besides it.
+    lines: Mapping[str, list[tuple[str, ...]]]
+
+    @property
+    def faults(self) -> list[Fault]:
+        return [Fault(file, *line) for file, lines in self.lines.items() for line in lines]

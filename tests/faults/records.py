@@ -2,162 +2,8 @@
 
 from __future__ import annotations
 
-from tests.faults.model import Fault, Room
+from tests.faults.model import Room
 
-BRIDGE = "exposure/admin_bridge"
-FORMS = "exposure/forms"
-FAULTS: tuple[Fault, ...] = (
-    Fault(
-        file="exposure/admin_bridge/history.py",
-        old="return None if is_hidden else str(user.get_username())",
-        new="return str(user.get_username())",
-    ),
-    Fault(
-        file="exposure/query/content_types.py",
-        old="return model in rights.exposed.exposures and rights.level(model) >= Level.READ",
-        new="return model in rights.exposed.exposures",
-    ),
-    Fault(
-        file="exposure/admin_bridge/history.py",
-        old="return bool(kept) and all(members) and all(map(self.shows_values, kept))",
-        new="return bool(kept) and all(map(self.shows_values, kept))",
-    ),
-    Fault(
-        file="exposure/admin_bridge/history.py",
-        old="or any(is_secret(type(row), name) for name in names):",
-        new="or all(is_secret(type(row), name) for name in names):",
-    ),
-    Fault(
-        file="exposure/admin_bridge/writes.py",
-        old="if now.get(name) != after]",
-        new="if now.get(name, after) is None]",
-    ),
-    Fault(
-        file=f"{BRIDGE}/rights.py",
-        old="if not is_writer(rights, verb) or rights.level(model) < Level.WRITE:",
-        new="if not is_writer(rights, verb):",
-    ),
-    Fault(
-        file=f"{BRIDGE}/rights.py",
-        old="hidden |= rights.masks(exposure.model).keys()",
-        new="hidden |= set()",
-    ),
-    Fault(
-        file=f"{BRIDGE}/rights.py",
-        old="if isinstance(changed, datetime) and as_aware(changed) > as_aware(limit):",
-        new="if False:",
-    ),
-    Fault(
-        file=f"{BRIDGE}/writes.py",
-        old="check_version(version_in_form(rights, row), given.version)",
-        new="check_version(given.version, given.version)",
-    ),
-    Fault(
-        file=f"{BRIDGE}/relations.py",
-        old="return added, left, hidden",
-        new="return added, left, []",
-    ),
-    Fault(
-        file=f"{BRIDGE}/posts.py",
-        old="form.fields[name].disabled = True",
-        new="pass",
-    ),
-    Fault(
-        file=f"{BRIDGE}/history.py",
-        old="using=using, is_answer=False",
-        new="using=using",
-    ),
-    Fault(
-        file=f"{BRIDGE}/requests.py",
-        old='raise site_failure(what, "Nothing was changed.") from error',
-        new="raise",
-    ),
-    Fault(
-        file=f"{BRIDGE}/posts.py",
-        old="form.is_valid = lambda: False",
-        new="pass",
-    ),
-    Fault(
-        file=f"{FORMS}/values.py",
-        old="if isinstance(meant, EXACT) and not is_same(meant, got):\n        raise",
-        new="if False:\n        raise",
-    ),
-    Fault(
-        file=f"{BRIDGE}/relations.py",
-        old='return choices.filter(Q(("pk__in", visible))).order_by("pk")',
-        new='return choices.order_by("pk")',
-    ),
-    Fault(
-        file=f"{BRIDGE}/history.py",
-        old="if not (after.record and shows_relation(rights, relation)):",
-        new="if not after.record:",
-    ),
-    Fault(
-        file=f"{BRIDGE}/forms.py",
-        old="left = visible_objects(rights, exposure, rows, using=rows[0]._state.db)",
-        new="left = rows",
-    ),
-    Fault(
-        file=f"{BRIDGE}/posts.py",
-        old="form.empty_permitted = False",
-        new="form.empty_permitted = True",
-    ),
-    Fault(
-        file=f"{BRIDGE}/deletes.py",
-        old="is_possible=not lacking and not protected,",
-        new="is_possible=not protected,",
-    ),
-    Fault(
-        file=f"{BRIDGE}/dry_runs.py",
-        old="raise ToolError(NOT_TAKEN_BACK) from None",
-        new="pass",
-    ),
-    Fault(
-        file=f"{BRIDGE}/history.py",
-        old="return bool(names) and names <= self.fields",
-        new="return bool(names)",
-    ),
-    Fault(
-        file=f"{BRIDGE}/requests.py",
-        old="if not model_admin.admin_site.has_permission(request):",
-        new="if model_admin is None:",
-    ),
-    Fault(
-        file=f"{BRIDGE}/actions.py",
-        old="if not set(chosen) <= set(self.keys):",
-        new="if not chosen:",
-    ),
-    Fault(
-        file=f"{BRIDGE}/pages.py",
-        old="unknown = [name for name in answer if name not in self.asks]",
-        new="unknown: list[str] = []",
-    ),
-    Fault(
-        file=f"{BRIDGE}/compat.py",
-        old="if name in shown and is_permitted(model_admin, request, action):",
-        new="if name in shown:",
-    ),
-    Fault(
-        file=f"{FORMS}/values.py",
-        old="if not found.is_finite() or abs(found.adjusted()) > MOST_DIGITS:",
-        new="if abs(found.adjusted()) > MOST_DIGITS:",
-    ),
-    Fault(
-        file=f"{FORMS}/schemas.py",
-        old="found[keyword] = narrower(number, found.get(keyword, number))",
-        new="found[keyword] = number",
-    ),
-    Fault(
-        file=f"{FORMS}/values.py",
-        old="return Upload.usable(user).filter(reference=reference).first()",
-        new="return Upload.objects.filter(reference=reference).first()",
-    ),
-    Fault(
-        file=f"{FORMS}/html.py",
-        old="first = [one for one in self.options if not one.is_disabled][:1]",
-        new="first = self.options[:1]",
-    ),
-)
 RECORDS = Room(
     tests=(
         "tests/exposure/admin_bridge",
@@ -165,5 +11,119 @@ RECORDS = Room(
         "tests/hostile/test_actions.py",
         "tests/writes",
     ),
-    faults=FAULTS,
+    lines={
+        "exposure/admin_bridge/history.py": [
+            (
+                "return None if is_hidden else str(user.get_username())",
+                "return str(user.get_username())",
+            ),
+            (
+                "return bool(kept) and all(members) and all(map(self.shows_values, kept))",
+                "return bool(kept) and all(map(self.shows_values, kept))",
+            ),
+            (
+                "or any(is_secret(type(row), name) for name in names):",
+                "or all(is_secret(type(row), name) for name in names):",
+            ),
+            ("using=using, is_answer=False", "using=using"),
+            (
+                "if not (after.record and shows_relation(rights, relation)):",
+                "if not after.record:",
+            ),
+            ("return bool(names) and names <= self.fields", "return bool(names)"),
+        ],
+        "exposure/query/content_types.py": [
+            (
+                "return model in rights.exposed.exposures and rights.level(model) >= Level.READ",
+                "return model in rights.exposed.exposures",
+            )
+        ],
+        "exposure/admin_bridge/writes.py": [
+            ("if now.get(name) != after]", "if now.get(name, after) is None]"),
+            (
+                "check_version(version_in_form(rights, row), given.version)",
+                "check_version(given.version, given.version)",
+            ),
+        ],
+        "exposure/admin_bridge/rights.py": [
+            (
+                "if not is_writer(rights, verb) or rights.level(model) < Level.WRITE:",
+                "if not is_writer(rights, verb):",
+            ),
+            ("hidden |= rights.masks(exposure.model).keys()", "hidden |= set()"),
+            (
+                "if isinstance(changed, datetime) and as_aware(changed) > as_aware(limit):",
+                "if False:",
+            ),
+        ],
+        "exposure/admin_bridge/relations.py": [
+            ("return added, left, hidden", "return added, left, []"),
+            (
+                'return choices.filter(Q(("pk__in", visible))).order_by("pk")',
+                'return choices.order_by("pk")',
+            ),
+        ],
+        "exposure/admin_bridge/posts.py": [
+            ("form.fields[name].disabled = True", "pass"),
+            ("form.is_valid = lambda: False", "pass"),
+            ("form.empty_permitted = False", "form.empty_permitted = True"),
+        ],
+        "exposure/admin_bridge/requests.py": [
+            ('raise site_failure(what, "Nothing was changed.") from error', "raise"),
+            ("if not model_admin.admin_site.has_permission(request):", "if model_admin is None:"),
+        ],
+        "exposure/forms/values.py": [
+            (
+                "if isinstance(meant, EXACT) and not is_same(meant, got):\n        raise",
+                "if False:\n        raise",
+            ),
+            (
+                "if not found.is_finite() or abs(found.adjusted()) > MOST_DIGITS:",
+                "if abs(found.adjusted()) > MOST_DIGITS:",
+            ),
+            (
+                "return Upload.usable(user).filter(reference=reference).first()",
+                "return Upload.objects.filter(reference=reference).first()",
+            ),
+        ],
+        "exposure/admin_bridge/forms.py": [
+            (
+                "left = visible_objects(rights, exposure, rows, using=rows[0]._state.db)",
+                "left = rows",
+            )
+        ],
+        "exposure/admin_bridge/deletes.py": [
+            ("is_possible=not lacking and not protected,", "is_possible=not protected,")
+        ],
+        "exposure/admin_bridge/dry_runs.py": [
+            ("raise ToolError(NOT_TAKEN_BACK) from None", "pass")
+        ],
+        "exposure/admin_bridge/actions.py": [
+            ("if not set(chosen) <= set(self.keys):", "if not chosen:")
+        ],
+        "exposure/admin_bridge/pages.py": [
+            (
+                "unknown = [name for name in answer if name not in self.asks]",
+                "unknown: list[str] = []",
+            )
+        ],
+        "exposure/admin_bridge/compat.py": [
+            (
+                "if name in shown and is_permitted(model_admin, request, action):",
+                "if name in shown:",
+            )
+        ],
+        "exposure/forms/schemas.py": [
+            (
+                "found[keyword] = narrower(number, found.get(keyword, number))",
+                "found[keyword] = number",
+            )
+        ],
+        "exposure/forms/html.py": [
+            (
+                "first = [one for one in self.options if not one.is_disabled][:1]",
+                "first = self.options[:1]",
+            )
+        ],
+    },
 )
