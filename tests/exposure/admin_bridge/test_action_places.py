@@ -14,6 +14,7 @@ from mcp_django.exposure.registry import registry
 from tests.clients import CheckedClient
 from tests.depot.admin import DriverAdmin, VanAdmin
 from tests.depot.models import Driver, Van
+from tests.exposure.admin_bridge.test_compat import needs_61
 
 # Of packages that were written for Django 6.0.
 pytestmark = [
@@ -153,11 +154,6 @@ def driver(boss, monkeypatch):
     registry.forget_resolved()
     yield Driver.objects.create(name="Ada")
     registry.forget_resolved()
-
-
-needs_61 = pytest.mark.skipif(
-    django.VERSION < (6, 1), reason="Django 6.1 has actions on change forms"
-)
 
 
 @needs_61

@@ -67,16 +67,12 @@ def test_a_user_and_a_credential_find_the_actions_that_the_admin_offers_them(
     assert {actions[name] for name in found if name in actions} == expected
 
 
-def no(self, request, obj=None):
-    return False
-
-
 def elsewhere_only(self, request, obj=None):
     """The rule is asked about the endpoint for records, and about the page of the list here."""
     return not request.path.endswith("/depot/driver/")
 
 
-@pytest.mark.parametrize("rule", [no, elsewhere_only])
+@pytest.mark.parametrize("rule", [lambda self, request, obj=None: False, elsewhere_only])
 def test_an_admin_that_shows_no_changelist_has_none(boss, monkeypatch, rule):
     monkeypatch.setattr(DriverAdmin, "has_view_or_change_permission", rule)
 
