@@ -90,24 +90,29 @@ def rewritten(
 
 
 def for_clients(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of an object, in the words that every client reads. It allows the same, and where
-    it refers to itself more.
+    """The schema of an object, in the words that every client reads. It allows the same.
 
-    Some clients fail where `properties` is missing, where `type` is a list, or where anything
-    refers to another place, and some services of models where an array has no `items` or an object
-    does not say what it requires. Then they offer none of the server's tools. Some close an object
-    that says nothing of its members: then a model can write none.
+    Some clients fail where `properties` is missing or where `type` is a list, and some services of
+    models where an array has no `items` or an object does not say what it requires. Then they
+    offer none of the server's tools. Some close an object that says nothing of its members: then a
+    model can write none. A schema with pointers to places of its own stays as it is, since these
+    would lead nowhere.
     """
     if schema.get("type") == "object" and "properties" not in schema:
         schema = {"type": "object", "properties": {}, **schema}
-    return rewritten(inlined(schema), in_plain_words)
+    targets = [str(inner.get("$ref", "")) for _, inner in subschemas(schema)]
+    if any(target.startswith("#/") and target.count("/") > 2 for target in targets):
+        return schema
+    return rewritten(schema, in_plain_words)
 
 
 def of_arguments(schema: dict[str, Any]) -> dict[str, Any]:
-    """The same for all arguments of a tool. The root says nothing of other names, since Amazon
-    Nova ignores tools that do. Other names are refused in words.
+    """The same for all arguments of a tool, without references: some clients drop a tool that has
+    any. The root says nothing of other names, since Amazon Nova ignores tools that do; they are
+    refused in words.
     """
-    return {key: value for key, value in for_clients(schema).items() if key != OTHERS}
+    told = for_clients(inlined(schema))
+    return {keyword: value for keyword, value in told.items() if keyword != OTHERS}
 
 
 #: References that are followed in one schema. Those of a graph can have no end.

@@ -24,7 +24,6 @@ from mcp_django.exposure.functions.json_schemas import (
     Examples,
     for_clients,
     inlined,
-    of_arguments,
     subschemas,
     without_none,
 )
@@ -211,14 +210,16 @@ class RawArguments:
             )
         what = f"The input_schema of the tool {tool!r}"
         self._raw = RawSchema(schema, what=what)
-        self.schema = of_arguments(self._raw.schema)
+        # With its references: who wrote them wants them.
+        self.schema = for_clients(self._raw.schema)
+        self._declared = inlined(self._raw.schema)
         if self._raw.schema.get("type") != "object":
             raise ImproperlyConfigured(f'{what} needs "type": "object" at its root.')
         self._example = example_of(self._raw)
 
     def read(self, arguments: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
         """Raises ToolError that names the place, says what is wrong and shows a valid call."""
-        declared = as_declared(arguments, self.schema)
+        declared = as_declared(arguments, self._declared)
         if (fault := self._raw.fault(declared)) is None:
             return {self.parameter: declared}
         shown = f" A valid call: {self.tool} {self._example}" if self._example else ""

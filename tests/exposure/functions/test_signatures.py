@@ -20,6 +20,7 @@ from mcp_django.exposure.functions.json_schemas import (
     Examples,
     for_clients,
     input_schema,
+    of_arguments,
     subschemas,
 )
 from mcp_django.exposure.functions.signatures import parse_docstring
@@ -256,13 +257,23 @@ def test_clients_are_told_one_type_at_a_time_and_the_items_of_arrays(written, to
     number = {"$anchor": "b", "type": "integer"}
     schema = {"type": "object", "properties": {"a": written, "b": number}}
 
-    shown = for_clients(schema)
+    shown = of_arguments(schema)
 
     assert shown == {
         "type": "object",
         "properties": {"a": told, "b": {"type": "integer"}},
         "required": [],
     }
+
+
+def test_a_schema_of_the_site_that_points_into_itself_is_told_as_it_is():
+    numbers = {"type": ["array", "null"], "items": {"type": "integer"}}
+    schema = {
+        "type": "object",
+        "properties": {"a": numbers, "b": {"$ref": "#/properties/a/items"}},
+    }
+
+    assert for_clients(schema) == schema
 
 
 TYPES = ["string", "number", "integer", "boolean", "null", "array", "object"]

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mcp_django as mcp
+from mcp_django.exposure.functions.json_schemas import inlined
 from mcp_django.exposure.functions.site_schemas import DIALECT, RawSchema, example_of, never_fetch
 from mcp_django.protocol.revisions import Revision
 from tests.exposure.function_tools import accepts, call, data_of, giving, refusal, text_of, tool_of
@@ -300,10 +301,9 @@ def test_the_schema_is_told_with_one_type_at_a_time_and_read_as_the_site_wrote_i
     result = call(made, sent)
 
     told = made.definition.input_schema
-    assert list(told) == ["type", "properties", "required"]
+    assert list(told) == list(SHIP)
     note = {"anyOf": [{"type": "null"}, {"type": "string"}]}
-    lines = {**SHIP["properties"]["lines"], "items": SHIP["$defs"]["line"]}
-    assert told["properties"] == {**SHIP["properties"], "note": note, "lines": lines}
+    assert told == {**SHIP, "properties": {**SHIP["properties"], "note": note}}
     assert text_of(result) == '[true,{"number":"A-1","lines":[{"sku":"x","amount":2}]}]'
 
 
@@ -455,6 +455,7 @@ TOTAL = {
     [
         (TOTAL, {"total": Decimal("1.50")}, {"total": "1.50"}),
         (TOTAL, mcp.ToolResult(structured={"total": _("Yes")}), {"total": "Yes"}),
+        (TREE, {"root": tree(5, "and")}, {"root": tree(5, "and")}),
         ({"type": "array", "items": {"type": "integer"}}, (1, 2), [1, 2]),
         ({"type": "null"}, None, None),
     ],
@@ -496,11 +497,12 @@ def test_clients_of_every_revision_are_told_and_answered(client, add_tool, revis
     refused = client.call_tool("choose", a="x")
 
     choice = {"type": "string", "enum": ["x", "y"]}
-    address = {"additionalProperties": True, "type": "object"}
-    left_out = ("$defs", "additionalProperties")
+    properties = {**CONDITIONAL["properties"], "a": choice}
+    address = {**CONDITIONAL["$defs"]["address"], "additionalProperties": True}
     assert told["inputSchema"] == {
-        **{keyword: value for keyword, value in CONDITIONAL.items() if keyword not in left_out},
-        "properties": {"a": choice, "b": address},
+        **CONDITIONAL,
+        "properties": properties,
+        "$defs": {"address": address},
         "required": [],
     }
     # Only the newest revision has structured results that are no objects.
@@ -513,12 +515,9 @@ def test_clients_of_every_revision_are_told_and_answered(client, add_tool, revis
 
 
 @requirement("schemas:references")
-def test_a_schema_that_refers_to_itself_is_told_without_references_and_allows_what_it_did():
-    deep = {"root": tree(5, "and")}
-
-    told = giving(deep, output_schema=TREE).definition.output_schema
+def test_what_a_schema_refers_to_is_put_in_its_place_and_allows_what_it_did():
+    told = inlined(TREE)
 
     assert "$ref" not in json.dumps(told)
-    assert accepts(told, deep)
+    assert accepts(told, {"root": tree(5, "and")})
     assert not accepts(told, {"root": {"op": "unknown"}})
-    assert data_of(call(giving(deep, output_schema=TREE))) == deep
