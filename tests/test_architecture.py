@@ -117,7 +117,7 @@ BUDGET = {
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_128,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_271,
-    ("stores", "transports"): 8_082,
+    ("stores", "transports"): 8_084,
     ("admin",): 4_198,
     ("", "templating", "testing", "management", "templatetags"): 3_689,
     ("oauth",): 1_822,

@@ -34,7 +34,7 @@ HTTP = Room(
         ],
         "transports/http/wsgi.py": [
             ("with turns.call(), apart_from_browsers(request):", "with turns.call():"),
-            ("body = request.read(limit + 1)", "body = request.read(limit)"),
+            ("request).read(limit + 1)", "request).read(limit)"),
         ],
         # Middleware
         "transports/http/middleware.py": [

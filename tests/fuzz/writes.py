@@ -29,7 +29,7 @@ from django.utils import dateparse, timezone
 from django.utils.datastructures import MultiValueDict
 
 from mcp_django.exposure.forms.html import read_page
-from mcp_django.exposure.functions.arguments import MOST_DIGITS
+from mcp_django.exposure.functions.arguments import MOST_DIGITS, check_plain
 from mcp_django.testing import Client
 from tests.clients import browser_of
 from tests.fuzz import rows
@@ -202,7 +202,9 @@ class Filling:
         elif isinstance(asked, forms.ModelChoiceField):
             self.put({html: ["" if value is None or value == "" else self.key_of(asked, value)]})
         else:
-            self.put(self.typed(asked, html, value))
+            self.rules |= {"format"} if is_huge(value) else set()
+            is_tick = kind_of(asked)[0] in ("checkbox", "boolean") and value in ("true", "false")
+            self.put(self.typed(asked, html, value == "true" if is_tick else value))
 
     def key_of(self, asked: Any, value: Any) -> str:
         """The record that a person picks: by its key, as it is called, or as it is found."""
@@ -271,6 +273,17 @@ class Filling:
                 return str(found)
         self.rules |= {"format"} if text else set()
         return text
+
+
+def is_huge(value: Any) -> bool:
+    """Whether JSON has a number that only Python reads."""
+    try:
+        check_plain(value, deepest=1_000)
+    except RecursionError:
+        return False
+    except ValueError:
+        return True
+    return False
 
 
 def require(is_possible: bool, rule: str = "") -> None:

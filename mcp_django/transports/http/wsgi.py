@@ -90,8 +90,10 @@ def read_body(request: HttpRequest, headers: Headers) -> bytes | None:
     if declared.isdecimal() and int(declared[:20]) > limit:
         return None
     try:
+        # Django takes a body in chunks for an empty one. Some servers say where it ends.
+        is_chunked = headers.get("transfer-encoding") and request.META.get("wsgi.input_terminated")
         # Not `request.body`: its limit is that of form data, and answers with a page.
-        body = request.read(limit + 1)
+        body = (request.META["wsgi.input"] if is_chunked else request).read(limit + 1)
     except UnreadablePostError:
         # The client has left. Nobody reads what is answered to nothing.
         return b""

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 
+import msgspec
 import pytest
 from django.contrib import messages
 from django.contrib.messages import get_messages
@@ -395,3 +396,20 @@ class Faulty:
 
     def challenge(self):
         return None
+
+
+def test_a_body_in_chunks_is_read_where_the_server_says_where_it_ends(superuser):
+    client = WSGIClient(user=superuser)
+    message = client.message("tools/list", {})
+    sent = {**client.routing_headers(message), "Authorization": f"Bearer {client.token}"}
+    environ = {
+        "CONTENT_TYPE": "application/json",
+        "CONTENT_LENGTH": "",
+        "wsgi.input": io.BytesIO(msgspec.json.encode(message)),
+        "wsgi.input_terminated": True,
+    }
+
+    answer = client.web.post("/mcp", headers={**sent, "Transfer-Encoding": "chunked"}, **environ)
+
+    assert answer.status_code == 200
+    assert b"find_records" in answer.content
