@@ -115,7 +115,7 @@ BUDGET = {
     ("exposure/admin_bridge", "exposure/forms"): 5_909,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
-    ): 7_128,
+    ): 7_135,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_271,
     ("stores", "transports"): 8_084,
     ("admin",): 4_198,

@@ -20,6 +20,7 @@ from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import InvalidArguments
 from mcp_django.exposure.functions.json_schemas import (
+    OTHERS,
     TEXTS,
     Examples,
     input_schema,
@@ -111,6 +112,8 @@ class Arguments:
         self.schema = input_schema(
             self.annotations, defaults=signature.defaults, descriptions=descriptions
         )
+        # What clients get says nothing of other names.
+        self._declared = {**self.schema, OTHERS: False}
         self._has_decimals = '"decimal"' in msgspec.json.encode(self.schema).decode()
         self._examples = self._make_examples()
 
@@ -143,7 +146,7 @@ class Arguments:
 
         Raises Refused, which names the argument and says what is wrong.
         """
-        declared = as_declared(arguments, self.schema, takes_empty=self.takes_empty)
+        declared = as_declared(arguments, self._declared, takes_empty=self.takes_empty)
         self._check_names(declared)
         try:
             check_plain(declared, deepest=get_config().max_depth)
@@ -221,14 +224,16 @@ def as_declared(
     2. A text where no text is declared is read as JSON, if it is JSON: `"2"`, `"true"`, `"null"`.
     3. Another text where a list of texts is declared becomes the only member of that list.
     4. A number without a fraction is an integer: `1.0` is `1`.
-    5. Names that clients are known to add are left out where no parameter is called so.
+    5. Names that clients are known to add are left out where the schema closes its object.
 
     Anything else stays as it is, for the reader of the tool to refuse.
     """
     properties, required = schema.get("properties", {}), schema.get("required", ())
+    is_closed = schema.get(OTHERS) is False
+    strays = STRAY_NAMES - properties.keys() if is_closed else frozenset()
     declared = {}
     for name, value in arguments.items():
-        if (value is None and not takes_empty) or (name in STRAY_NAMES - properties.keys()):
+        if (value is None and not takes_empty) or name in strays:
             continue
         options = [*alternatives(properties.get(name, True))]
         with suppress(RecursionError):  # the reader refuses it

@@ -240,7 +240,8 @@ class SerializerArguments(RawArguments):
                 f"Annotate it so: {self.parameter}: dict[str, Any], or, for the serializer "
                 f"itself, {self.parameter}: {serializer.__name__}."
             )
-        self.schema = of_arguments(SchemaOf(reads=True).whole(serializer()))
+        self._declared = SchemaOf(reads=True).whole(serializer())
+        self.schema = of_arguments(self._declared)
 
     def read(self, arguments: Mapping[str, Any], context: CallContext) -> dict[str, Any]:
         """Raises ToolError that says what the serializer says, field by field."""
@@ -248,7 +249,7 @@ class SerializerArguments(RawArguments):
             check_plain(arguments, deepest=get_config().max_depth)
         except (ValueError, RecursionError):
             raise ToolError("Too deeply nested, or a number out of range.") from None
-        declared = as_declared(arguments, self.schema)
+        declared = as_declared(arguments, self._declared)
         serializer = self.serializer(data=declared, context={"request": context.request})
         faults = [*unknown_names(serializer, declared)]
         with refusals_in_words():

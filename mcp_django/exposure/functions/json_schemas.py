@@ -122,13 +122,13 @@ OTHERS = "additionalProperties"
 
 def inlined(root: dict[str, Any]) -> dict[str, Any]:
     """The schema without references. Inside of what a reference leads to, the same again is any
-    object. A schema that refers to what is not in it stays as it is, and so does one that would
-    forbid what it allows.
+    object. A schema that refers to what is not in it or leads too far stays as it is, and so does
+    one that would forbid what it allows.
     """
     references = References(root)
     try:
         whole: dict[str, Any] = references.expand(root)
-    except LookupError:
+    except (LookupError, RecursionError):
         return root
     if not references.is_endless:
         return whole

@@ -186,10 +186,11 @@ def candidates(schema: dict[str, Any]) -> Iterator[Any]:
     if "default" in schema:
         yield schema["default"]
     bare = {key: value for key, value in schema.items() if key not in ("examples", "default")}
+    whole = inlined(bare)
     for is_full in (False, True):
         for text in TEXTS:
             try:
-                yield Examples(text=text, is_full=is_full).make(inlined(bare))
+                yield Examples(text=text, is_full=is_full).make(whole)
             except UNMAKEABLE:
                 continue
 

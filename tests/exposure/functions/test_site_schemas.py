@@ -441,6 +441,20 @@ def test_a_schema_that_is_changed_later_changes_nothing():
     assert "integer" in refusal(call, made, {"a": "x"})
 
 
+@pytest.mark.parametrize(("others", "given"), [(True, {"action": 1}), (False, {})])
+def test_a_name_that_clients_add_reaches_a_function_that_takes_any(others, given):
+    made = tool_of(ship, input_schema={"type": "object", "additionalProperties": others})
+
+    assert json.loads(text_of(call(made, {"action": 1}))) == [True, given]
+
+
+def test_references_that_lead_too_far_are_told_as_they_are():
+    chain = {f"a{at}": {"not": {"$ref": f"#/$defs/a{at + 1}"}} for at in range(400)}
+    schema = {"type": "object", "$defs": {**chain, "a400": {}}, "not": {"$ref": "#/$defs/a0"}}
+
+    assert inlined(schema) is schema
+
+
 # Results
 
 TOTAL = {

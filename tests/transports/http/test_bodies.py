@@ -13,11 +13,13 @@ from mcp_django.auth import Anonymous
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.headers import LONGEST_VALUE
 from mcp_django.protocol.revisions import Revision
+from mcp_django.transports.calls import running
 from mcp_django.transports.http import bodies, endpoint, http_sse
 from mcp_django.transports.http.endpoint import LONGEST_AT_ONCE
 from tests.clients import CheckedClient, WSGIClient
 from tests.transports.session_client import NumberForm, SessionClient, text_of
 from tests.transports.wire import PING, Connection, finished, speaking
+from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]
 
@@ -263,8 +265,10 @@ async def test_a_body_is_waited_for_so_long_and_no_longer(monkeypatch, limit, mo
     assert call.is_whole()
 
 
-async def test_a_refused_client_is_heard_out_up_to_the_length_of_a_body(configure):
+async def test_a_refused_client_is_heard_out_up_to_the_length_of_a_body(configure, monkeypatch):
     configure(MAX_BODY=100)
+    # Who watches the connection of a call that takes longer reads what comes.
+    monkeypatch.setattr(running, "QUICK", PATIENCE)
     call = Unsent(CheckedClient(), length="1000")
     for _ in range(10):
         call.give(b"x" * 40, more=True)
