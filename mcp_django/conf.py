@@ -63,6 +63,9 @@ class Config:
     max_batch: int = 50
     #: Longest answer, in bytes. A longer page ends early, with a cursor.
     max_response: int = 1024 * 1024
+    #: Longest answer about records that a client may put before a model, in bytes. A longer page
+    #: ends early, and of a longer record the texts are cut. Clients known to hold less get less.
+    answer_budget: int = 50_000
     #: Largest file that an argument of a tool may hold, in bytes. It travels as base64 in a body.
     max_file: int = 2 * 1024 * 1024
     #: Largest file that a person may put into the admin for assistants, in bytes. It stands in the

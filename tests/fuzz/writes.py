@@ -252,7 +252,7 @@ class Filling:
             case "boolean":
                 return {html: [text.lower() or "unknown"]}
             case "duration":
-                text = text.strip()  # a page takes no spaces there, and nobody types them
+                text = text.strip() or text  # a page takes no spaces there, and nobody types them
             case "number" if "_" in text:
                 self.rules.add("format")
             case "number" if "e" in text.lower():

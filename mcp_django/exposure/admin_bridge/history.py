@@ -111,9 +111,7 @@ def state_of_record(
     is_computed = not fields.issuperset(names)
     # The caller may not see the record.
     with suppress(ToolError):
-        encoded = get_record(
-            rights, exposure, key, using=using, is_answer=False, all_computed=is_computed
-        )
+        encoded = get_record(rights, exposure, key, using=using, all_computed=is_computed)
     return RecordState(record=msgspec.json.decode(encoded), members=members)
 
 

@@ -14,6 +14,7 @@ from django.contrib.admin.options import get_content_type_for_model
 from django.db import DataError, IntegrityError, OperationalError, router, transaction
 from django.db.models import Model, QuerySet
 
+from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotDone, NotFound, QueryError, ToolError
 from mcp_django.exposure.admin_bridge.deletes import Deletion, check_within, deletion_words
@@ -72,7 +73,6 @@ from mcp_django.exposure.query.arguments import (
 from mcp_django.exposure.query.filters import parse
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
 from mcp_django.exposure.query.related import find_all, find_keys, find_object
-from mcp_django.exposure.query.tables import longest_answer
 from mcp_django.exposure.questions.conversation import approve
 from mcp_django.exposure.questions.words import (
     LONGEST_LINES,
@@ -552,7 +552,7 @@ def answer_of(
     if version := version_in_form(rights, row):
         found["version"] = version
     record: Any = after.record or None
-    if len(msgspec.json.encode(record)) > longest_answer():
+    if len(msgspec.json.encode(record)) > get_config().answer_budget:
         record = {name: brief(value, mark=rights.mark) for name, value in record.items()}
     found["record"] = record
     return with_messages(rights, found, saved.messages)

@@ -79,7 +79,9 @@ def number(value: Any) -> Decimal:
 def by(parse: Callable[[str], Any], what: str) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         try:
-            found = parse(value.strip()) if isinstance(value, str) else None
+            text = value.strip() if isinstance(value, str) else ""
+            # Django takes the empty text for a duration of zero.
+            found = parse(text) if text else None
         except (ValueError, OverflowError):
             found = None
         if found is None:

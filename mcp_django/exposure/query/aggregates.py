@@ -55,7 +55,13 @@ from mcp_django.exposure.query.related_counts import check_countable, count_of_r
 from mcp_django.exposure.query.search import labels_by_key
 from mcp_django.exposure.query.selection import fence_column, fenced_labels, target_name
 from mcp_django.exposure.query.serializers import Values, converter_of
-from mcp_django.exposure.query.tables import Labels, Table, encode_fitting, with_members
+from mcp_django.exposure.query.tables import (
+    Labels,
+    Table,
+    encode_fitting,
+    longest_answer,
+    with_members,
+)
 
 # What records are grouped by: values of declared paths, and parts and buckets of dates.
 
@@ -307,8 +313,10 @@ class AggregateQuery:
         return {f"_n{at}": Count(one) for at, one in enumerate(["*", *lookups])}
 
 
-def aggregate_records(rights: Rights, exposure: ModelExposure, asked: AggregateRecords) -> Page:
-    """Groups and their metrics, with `truncated` where there are more.
+def aggregate_records(
+    rights: Rights, exposure: ModelExposure, asked: AggregateRecords, *, longest: int | None = None
+) -> Page:
+    """Groups and their metrics in at most `longest` bytes, with `truncated` where there are more.
 
     Raises QueryError for anything that cannot run, in words that say what would.
     """
@@ -328,7 +336,7 @@ def aggregate_records(rights: Rights, exposure: ModelExposure, asked: AggregateR
     with limited(rows.db):
         found = grouped(rows, question) if question.groups else total(rows, question)
     groups = rendered(rights, access, question, found[: question.limit])
-    encoded, fitting = encode_fitting(groups)
+    encoded, fitting = encode_fitting(groups, longest or longest_answer())
     more: dict[str, Any] = {"note": question.note} if question.note else {}
     # An answer that is too long in bytes ends early, and says so.
     if len(fitting.rows) < len(found):

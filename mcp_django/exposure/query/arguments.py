@@ -131,12 +131,16 @@ class FindRecords(Filters, kw_only=True):
 
 
 class GetRecord(ToolArguments):
-    """Get one record by its primary key, long texts in full."""
+    """Get one record by its primary key. A text too long for an answer is read in parts."""
 
     model: ModelLabel
     pk: PrimaryKey
     fields: Fields | UnsetType = UNSET
     include: Include | UnsetType = UNSET
+    offset: Annotated[
+        int | UnsetType, about("Of the one long text in fields: the character to read on from.")
+    ] = UNSET
+    search: Annotated[str | UnsetType, about("In that text: read where these words are.")] = UNSET
 
 
 #: Entries of a history in an answer.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -41,6 +41,7 @@ from mcp_django.exposure.query.tables import (
     concatenated,
     encode_fitting,
     longest_answer,
+    shortened,
     with_members,
 )
 
@@ -164,8 +165,11 @@ def parse_include(rule: Rule, include: Any) -> dict[str, RelationStep]:
     return relations
 
 
-def find_records(rights: Rights, exposure: ModelExposure, asked: FindRecords) -> Page:
-    """One page of the records that the caller may see and that the arguments leave.
+def find_records(
+    rights: Rights, exposure: ModelExposure, asked: FindRecords, *, longest: int | None = None
+) -> Page:
+    """One page of the records that the caller may see and that the arguments leave, in at most
+    `longest` bytes.
 
     Raises QueryError for anything that cannot run, in words that say what would.
     """
@@ -204,7 +208,7 @@ def find_records(rights: Rights, exposure: ModelExposure, asked: FindRecords) ->
         if position is None and not rows.count:
             about_texts = note_on_texts(search.parsed_filters, search.count)
             note = " ".join(filter(None, [note, about_texts]))
-    encoded, table = encode_fitting(page.table)
+    encoded, table = encode_fitting(page.table, longest or longest_answer())
     cursor, count = None, len(table.rows)
     # A page that is too long in bytes ends early.
     if page.has_more or count < len(page.table.rows):
@@ -310,28 +314,58 @@ def get_record(
     all_computed: bool = False,
     using: str | None = None,
     obj: Any = None,
-    is_answer: bool = True,
+    longest: int | None = None,
 ) -> bytes:
-    """One record as an encoded JSON object, with its texts whole.
+    """One record as an encoded JSON object, with its texts whole, or with their beginnings where
+    it has more than `longest` bytes.
 
     `pk` is a value, a text as in a URI, or a list of them for a composite key. Raises NotFound
     with one sentence whether it is missing, forbidden or no key, and QueryError for `fields`.
     With `using` it is read there: what was just written is on no replica yet. `obj` is the record
-    if `find_object` has given it to code of the site already. Unless `is_answer`, it may be longer
-    than an answer.
+    if `find_object` has given it to code of the site already.
     """
     check_shows_records(exposure)
     access = paths_of_call(rights, exposure, {"fields": fields})
     options: dict[str, Any] = {"all_computed": all_computed, "using": using, "obj": obj}
     selection = parse_selection(rights, access, fields, include, whole=True, **options)
     row = row_of(rights, access, pk, selection=selection, using=using, is_judged=obj is not None)
-    encoded = encoder.encode(row.table().objects()[0])
-    if is_answer and len(encoded) > longest_answer():
-        raise QueryError(
-            f"This record has {len(encoded)} bytes, which is too long for one answer. Name some "
-            f"of its fields: {json.dumps(list(selection.renders)[:2])}."
-        )
+    table = row.table()
+    encoded = encoder.encode(table.objects()[0])
+    if longest is not None and len(encoded) > longest:
+        encoded = encoder.encode(shortened(table).objects()[0])
+        if len(encoded) > longest:
+            raise QueryError(
+                f"This record has {len(encoded)} bytes, which is too long for one answer, with "
+                "its texts cut. Name fewer fields, without include."
+            )
     return encoded
+
+
+#: Characters before the words that a part of a text is read for.
+BEFORE_WORDS = 200
+
+
+def part_of_text(text: str, *, offset: int, search: str, longest: int) -> dict[str, Any]:
+    """Return the part of a text from a character on, or from the first place behind it that has
+    some words, as far as it fits into that many bytes; `next` is where the text goes on.
+
+    Raises QueryError where there is none.
+    """
+    length, found = len(text), {}
+    if not 0 <= offset < max(length, 1):
+        raise QueryError(f"offset: The text has {length} characters. Name one from 0 on.")
+    if search:
+        match = re.compile(re.escape(search), re.IGNORECASE).search(text, offset)
+        if match is None:
+            raise QueryError(f"search: {quoted(search)} is not there from character {offset} on.")
+        found = {"found_at": match.start()}
+        offset = max(offset, match.start() - BEFORE_WORDS)
+    size = longest
+    while (encoded := len(encoder.encode(part := text[offset : offset + size]))) > longest:
+        size = size * longest // encoded
+    end = offset + len(part)
+    more = {"next": end} if end < length else {}
+    return {"text": part, "offset": offset, "length": length, **found, **more}
 
 
 def row_of(

@@ -32,7 +32,7 @@ LONGEST = 2000
 EXACT = 2**53
 DEEPEST_VALUE = 20
 #: Parts of one JSON value, in a page and in a whole record.
-MOST_PARTS, MOST_PARTS_OF_WHOLE = 500, 10_000
+MOST_PARTS, MOST_PARTS_OF_WHOLE = 500, 100_000
 
 
 def as_text(value: Any) -> str:
@@ -121,11 +121,11 @@ def trimmed_choices(column: Values) -> Values:
     return [known.get(value) for value in column]
 
 
-def cut(value: Any) -> str:
+def cut(value: Any, *, most: int = LONGEST, rest: str = "get_record shows more") -> str:
     written = value if type(value) is str else as_text(value)
-    if len(written) <= LONGEST:
+    if len(written) <= most:
         return written
-    return f"{written[:LONGEST]}... [cut: {len(written)} characters; get_record shows all]"
+    return f"{written[:most]}... [cut: {len(written)} characters; {rest}]"
 
 
 def exact_integer(value: int) -> int | str:

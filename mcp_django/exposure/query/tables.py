@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import Any, TypeAlias
 
 from mcp_django.conf import get_config
-from mcp_django.exposure.query.serializers import encoder
+from mcp_django.exposure.query.serializers import cut, encoder
 
 Row: TypeAlias = tuple[Any, ...]
 
@@ -112,13 +112,40 @@ def concatenated(tables: Sequence[Table]) -> Table:
     return replace(tables[0], rows=[row for table in tables for row in table.rows], labels=labels)
 
 
-def encode_fitting(table: Table) -> tuple[bytes, Table]:
-    """A JSON object with as many rows as an answer holds, one at least, and those rows."""
-    encoded, most = table.encoded(), longest_answer()
-    if len(encoded) <= most:
+#: Characters of each text in a record that is too long for an answer.
+LONGEST_IN_RECORD = 4_000
+#: Related records in such a record.
+MOST_IN_LONG_RECORD = 20
+
+
+def shortened(table: Table) -> Table:
+    """The same rows with the beginnings of long texts and values of JSON, and how each goes on."""
+
+    def short(name: str, cell: Any) -> Any:
+        if isinstance(cell, RelatedTable):
+            rows = cell.table.rows[:MOST_IN_LONG_RECORD]
+            return replace(cell, table=replace(cell.table, rows=rows))
+        if not isinstance(cell, str | dict | list):
+            return cell
+        written = cell if isinstance(cell, str) else encoder.encode(cell).decode()
+        if len(written) <= LONGEST_IN_RECORD:
+            return cell
+        rest = f'get_record with "fields": ["{name}"], "offset": {LONGEST_IN_RECORD} goes on'
+        return cut(written, most=LONGEST_IN_RECORD, rest=rest)
+
+    rows = [tuple(map(short, table.columns, row)) for row in table.rows]
+    return replace(table, rows=rows)
+
+
+def encode_fitting(table: Table, longest: int) -> tuple[bytes, Table]:
+    """A JSON object with as many rows as fit into that many bytes, one at least, and those
+    rows.
+    """
+    encoded = table.encoded()
+    if len(encoded) <= longest:
         return encoded, table
     sizes = [len(replace(table, rows=[row]).encoded()) for row in table.rows]
-    count = max(1, sum(total < most for total in accumulate(sizes)))
+    count = max(1, sum(total < longest for total in accumulate(sizes)))
     fitting = replace(table, rows=table.rows[:count])
     return fitting.encoded(), fitting
 
@@ -127,6 +154,18 @@ def longest_answer() -> int:
     """Bytes of records in one answer. They travel as text in JSON, where quotes take two, or
     twice."""
     return get_config().max_response // 2
+
+
+#: Bytes that clients put before a model, by how their names begin, where these are few:
+#: openai/codex#7906, google-gemini/gemini-cli#19365.
+SMALL_BUDGETS = {"codex": 10_000, "gemini-cli": 40_000}
+
+
+def answer_budget(client: Mapping[str, Any]) -> int:
+    """Bytes of records in an answer of a tool, for a client that calls itself so."""
+    name = str(client.get("name", "")).lower()
+    budgets = [size for start, size in SMALL_BUDGETS.items() if name.startswith(start)]
+    return min(longest_answer(), get_config().answer_budget, *budgets)
 
 
 def with_members(encoded: bytes, members: Mapping[str, Any]) -> bytes:

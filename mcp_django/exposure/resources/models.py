@@ -32,6 +32,7 @@ from mcp_django.exposure.query.find import (
     get_record,
 )
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
+from mcp_django.exposure.query.tables import longest_answer
 from mcp_django.exposure.resources.functions import code_definitions, read_code_resource
 from mcp_django.exposure.uris import (
     COLLECTION,
@@ -183,22 +184,24 @@ def model_templates(rights: Rights) -> list[ResourceTemplate]:
     return TEMPLATES + [FILES] * any(allowed_paths(rights, one).files for one in shown)
 
 
-def read(context: CallContext, rights: Rights, uri: str) -> ReadResult | PendingCall:
+def read(
+    context: CallContext, rights: Rights, uri: str, *, longest: int | None = None
+) -> ReadResult | PendingCall:
     """The contents of a URI, of models or of code. Raises what `read_resource` raises."""
     if code_uri(uri):
         return read_code_resource(context, rights, uri)
-    return read_resource(rights, uri)
+    return read_resource(rights, uri, longest=longest)
 
 
-def read_resource(rights: Rights, uri: str) -> ReadResult:
-    """The contents of a URI.
+def read_resource(rights: Rights, uri: str, *, longest: int | None = None) -> ReadResult:
+    """The contents of a URI, of records in at most `longest` bytes.
 
     Raises NotFound, in the same words for what is missing and what is forbidden, and QueryError
     for a query of a collection that cannot run.
     """
     if not rights.has_scopes(frozenset({READ})):
         raise NotFound("There is no such resource.")
-    address = parse_uri(uri)
+    address, longest = parse_uri(uri), longest or longest_answer()
     match address.kind, address.segments:
         case "files", (label, *key, field) if key:
             exposure = rights.exposure(label)
@@ -210,12 +213,12 @@ def read_resource(rights: Rights, uri: str) -> ReadResult:
             described = describe(rights, rights.exposure(label))
             return json_result(uri, msgspec.json.encode(described))
         case "objects", (label,):
-            page = read_collection(rights, rights.exposure(label), address)
+            page = read_collection(rights, rights.exposure(label), address, longest=longest)
             return json_result(uri, page.answer, records=page.count)
         case "objects", (label, *key):
             exposure = rights.exposure(label)
             pk = key_of(exposure, key)
-            record = get_record(rights, exposure, pk, all_computed=True)
+            record = get_record(rights, exposure, pk, all_computed=True, longest=longest)
             return json_result(uri, record, records=1)
     raise NotFound("There is no such resource.")
 
@@ -236,7 +239,9 @@ def key_of(exposure: ModelExposure, segments: list[str]) -> str | list[str]:
         return segments[0]
 
 
-def read_collection(rights: Rights, exposure: ModelExposure, address: Address) -> Page:
+def read_collection(
+    rights: Rights, exposure: ModelExposure, address: Address, *, longest: int
+) -> Page:
     arguments = query_arguments(address.query)
     if "filters" in arguments:
         filters = arguments["filters"]
@@ -244,7 +249,8 @@ def read_collection(rights: Rights, exposure: ModelExposure, address: Address) -
         arguments["filters"] = {
             name: typed(rights, access, name, filters[name]) for name in filters
         }
-    return find_records(rights, exposure, FindRecords(model=exposure.label, **arguments))
+    asked = FindRecords(model=exposure.label, **arguments)
+    return find_records(rights, exposure, asked, longest=longest)
 
 
 def typed(rights: Rights, access: AccessiblePaths, lookup: str, value: Any) -> Any:

@@ -16,7 +16,7 @@ from msgspec import UNSET
 
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
-from mcp_django.exceptions import InvalidArguments, NotFound, ToolError
+from mcp_django.exceptions import InvalidArguments, NotFound, QueryError, ToolError
 from mcp_django.exposure.admin_bridge.rights import (
     ADD,
     CHANGE,
@@ -41,7 +41,8 @@ from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.describe import describe, example
 from mcp_django.exposure.query.pagination import page_limit
 from mcp_django.exposure.query.related import changes_of, file_links, find_object
-from mcp_django.exposure.query.tables import with_members
+from mcp_django.exposure.query.selection import is_list_of_names
+from mcp_django.exposure.query.tables import answer_budget, with_members
 from mcp_django.exposure.questions.conversation import approve
 from mcp_django.exposure.questions.idempotency import once
 from mcp_django.exposure.resources import models as resources
@@ -50,6 +51,7 @@ from mcp_django.levels import Level
 from mcp_django.principal import READ
 from mcp_django.protocol.content import Content, TextContent
 from mcp_django.protocol.results import ReadResult, ToolAnnotations, ToolDefinition, ToolResult
+from mcp_django.templating.fences import fenced, inside_fence
 
 if TYPE_CHECKING:
     from mcp_django.exposure.admin_bridge import writes
@@ -407,7 +409,8 @@ def describe_model(context: CallContext, rights: Rights, given: asked.DescribeMo
 
 
 def find_records(context: CallContext, rights: Rights, given: asked.FindRecords) -> ToolResult:
-    page = find.find_records(rights, rights.exposure(given.model), given)
+    longest = answer_budget(context.client)
+    page = find.find_records(rights, rights.exposure(given.model), given, longest=longest)
     return result_of(page.answer, records=page.count)
 
 
@@ -421,6 +424,10 @@ def get_record(context: CallContext, rights: Rights, given: asked.GetRecord) -> 
     if may_change or judges_pages(rights, exposure):
         using = rights.rows(exposure.model).db
         obj = find_or_advise(rights, exposure, given.pk, using=using)
+    longest = answer_budget(context.client)
+    if given.offset is not UNSET or given.search is not UNSET:
+        part = part_of_record(rights, exposure, given, longest=longest, using=using, obj=obj)
+        return result_of(msgspec.json.encode(part), records=1)
     if may_change:
         # The admin is optional; who may write has it.
         from mcp_django.exposure.admin_bridge.forms import version_in_form
@@ -436,6 +443,7 @@ def get_record(context: CallContext, rights: Rights, given: asked.GetRecord) -> 
         all_computed=True,
         using=using,
         obj=obj,
+        longest=longest,
     )
     encoded = with_members(encoded, {VERSION: version} if version else {})
     model_admin = viewing_admin(rights, exposure, obj)
@@ -447,6 +455,30 @@ def get_record(context: CallContext, rights: Rights, given: asked.GetRecord) -> 
     text = TextContent(encoded.decode(), changes_of(exposure, record))
     links = file_links(rights, exposure, given.pk, record)
     return result_of(encoded, content=[text, *links], records=1)
+
+
+def part_of_record(
+    rights: Rights, exposure: ModelExposure, given: asked.GetRecord, *, longest: int, **read: Any
+) -> dict[str, Any]:
+    """Return a part of the one text, value of JSON or text file that a call names."""
+    names: Any = given.fields
+    if not is_list_of_names(names) or len(names) > 1 or given.include:
+        raise QueryError("offset and search read one text: name that field alone in fields.")
+    [name] = names
+    if any(file.name == name for file in allowed_paths(rights, exposure).files):
+        text = resources.read_file(rights, exposure, given.pk, name, uri="").text
+        if text is None:
+            raise QueryError(f"{name} is a file without text. Read its URI as a resource.")
+        is_fenced = name in rights.untrusted(exposure.model)
+    else:
+        record = find.get_record(rights, exposure, given.pk, fields=names, **read)
+        value = msgspec.json.decode(record)[name]
+        text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
+        inner = inside_fence(text, rights.mark)
+        text, is_fenced = (text, False) if inner is None else (inner, True)
+    offset, search = asked.or_default(given.offset, 0), asked.or_default(given.search, "")
+    part = find.part_of_text(text, offset=offset, search=search, longest=longest)
+    return part | ({"text": fenced(part["text"], rights.mark)} if is_fenced else {})
 
 
 def with_admin_url(rights: Rights, model_admin: Any, pk: Any, encoded: bytes) -> bytes:
@@ -494,7 +526,8 @@ def get_history(context: CallContext, rights: Rights, given: asked.GetHistory) -
 def aggregate_records(
     context: CallContext, rights: Rights, given: asked.AggregateRecords
 ) -> ToolResult:
-    found = aggregates.aggregate_records(rights, rights.exposure(given.model), given)
+    exposure, longest = rights.exposure(given.model), answer_budget(context.client)
+    found = aggregates.aggregate_records(rights, exposure, given, longest=longest)
     return result_of(found.encoded, records=found.count)
 
 
@@ -512,7 +545,8 @@ def list_resources(context: CallContext, rights: Rights, given: asked.ListResour
 
 def read_resource(context: CallContext, rights: Rights, given: asked.ReadResource) -> Outcome:
     """Records, or a resource of the site, whose code may take a while."""
-    found = resources.read(context, rights, given.uri)
+    longest = answer_budget(context.client)
+    found = resources.read(context, rights, given.uri, longest=longest)
     if isinstance(found, ReadResult):
         return contents_result(found)
     return found.then(contents_result)

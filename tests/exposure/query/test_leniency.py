@@ -7,7 +7,7 @@ import pytest
 
 from mcp_django.exposure.tools.records import RECORD_TOOLS
 from mcp_django.testing.client import rows_as_objects
-from tests.exposure.function_tools import refusal
+from tests.exposure.function_tools import context_of, refusal
 from tests.nasty.models import Tag
 from tests.nasty.site import caller
 
@@ -19,7 +19,8 @@ FIND, AGGREGATE = "find_records", "aggregate_records"
 def call(tool, who=None, /, **arguments):
     """The answer of a generic tool about orders."""
     given = {"model": "nasty.order", **arguments}
-    outcome = RECORD_TOOLS[tool].call(None, who or caller(), given)
+    who = who or caller()
+    outcome = RECORD_TOOLS[tool].call(context_of(who), who, given)
     answer = msgspec.json.decode(outcome.content[0].text)
     return {**answer, "records": rows_as_objects(answer)} if "rows" in answer else answer
 
