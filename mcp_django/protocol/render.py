@@ -263,9 +263,11 @@ def tool_definition(tool: results.ToolDefinition, features: Features) -> dict[st
 
 
 def hints_of(one: results.ToolAnnotations) -> dict[str, Any]:
-    """Without those that say what clients assume, but for what a tool does to data."""
-    hints = {"readOnlyHint": True} if one.read_only else {"destructiveHint": one.destructive}
-    # Of a tool that only reads it means nothing.
+    """Without those that say what clients assume."""
+    hints: dict[str, Any] = {"readOnlyHint": True} if one.read_only else {}
+    # Of a tool that only reads the next two mean nothing.
+    if not (one.read_only or one.destructive):
+        hints["destructiveHint"] = False
     if one.idempotent and not one.read_only:
         hints["idempotentHint"] = True
     if not one.open_world:

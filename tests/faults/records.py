@@ -25,7 +25,7 @@ RECORDS = Room(
                 "or any(is_secret(type(row), name) for name in names):",
                 "or all(is_secret(type(row), name) for name in names):",
             ),
-            ("using=using, is_answer=False", "using=using"),
+            ("key, using=using, all_computed", "key, using=using, longest=40, all_computed"),
             (
                 "if not (after.record and shows_relation(rights, relation)):",
                 "if not after.record:",

@@ -173,7 +173,7 @@ def test_a_tool_has_the_members_that_its_revision_knows(revision):
     [
         ({"read_only": True}, {"readOnlyHint": True}),
         ({"read_only": True, "idempotent": True}, {"readOnlyHint": True}),
-        ({"destructive": True}, {"destructiveHint": True}),
+        ({"destructive": True}, {}),
         ({"destructive": False}, {"destructiveHint": False}),
         ({"idempotent": True}, {"destructiveHint": False, "idempotentHint": True}),
         ({"open_world": False}, {"destructiveHint": False, "openWorldHint": False}),

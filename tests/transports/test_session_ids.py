@@ -134,7 +134,7 @@ def test_a_request_has_the_revision_of_its_session_whatever_its_header_says(clie
     batch = client.post([client.message("ping"), client.message("ping")], headers=session)
 
     features, tools = client.revision.features, listing.messages[0]["result"]["tools"]
-    assert any("title" in tool for tool in tools) is features.titles
+    assert any("outputSchema" in tool for tool in tools) is features.structured_content
     if features.batches:
         assert (batch.status, len(batch.messages)) == (200, 2)
     else:

@@ -431,7 +431,7 @@ def selected(
     filters = Filters(filters=given.filters, exclude=given.exclude, any_of=given.any_of)
     # Empty filters would be all records, which nobody asks for by saying nothing.
     narrows = bool(filters.filters or filters.exclude or filters.any_of)
-    narrows = narrows and all(filters.any_of or [True])
+    narrows = narrows and all(filters.any_of or ())
     if (pk is None) != narrows or (filters != Filters() and not narrows):
         raise QueryError('Name the records by "pk", one key or a list, or by "filters".')
     if pk is not None and not isinstance(pk, list):

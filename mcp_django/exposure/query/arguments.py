@@ -34,8 +34,8 @@ Key = str | int | list[str | int]
 PrimaryKey = Annotated[Key, about("Primary key; a list for a composite key.")]
 #: Of a record that an admin has: it takes no model whose key is composite.
 SingleKey = str | int
-Fields = Annotated[list[str], about("Paths and names of computed to show. Without it, all paths.")]
-Include = Annotated[list[str], about("Names of many_relations, to show some records of each.")]
+Fields = Annotated[list[str], about("Paths or computed columns to show, else all paths.")]
+Include = Annotated[list[str], about("Names in many_relations: some records of each are shown.")]
 Values = Annotated[
     dict[str, Any],
     about(
@@ -50,7 +50,7 @@ Inlines = Annotated[
         '{"quantity": 1}]}. Without a pk a row is new.'
     ),
 ]
-DryRun = Annotated[bool, about("Only tell what would change. Other systems may hear of it.")]
+DryRun = Annotated[bool, about("Only say what would change. Other systems may hear of it.")]
 #: The same in every tool: see `exposure.questions.confirmations`.
 CONFIRMATION = "From the question, once the person agreed."
 Confirmation = Annotated[str, about(CONFIRMATION)]
@@ -93,9 +93,9 @@ class Filters(ToolArguments):
     """Which records are meant, as the caller wrote it. `query.filters` parses it."""
 
     filters: Conditions | UnsetType = UNSET
-    exclude: Conditions | UnsetType = UNSET
-    any_of: Alternatives | UnsetType = UNSET
-    search: Words | UnsetType = UNSET
+    exclude: dict[str, Any] | UnsetType = UNSET
+    any_of: list[dict[str, Any]] | UnsetType = UNSET
+    search: str | UnsetType = UNSET
 
 
 class ListModels(ToolArguments):
@@ -133,14 +133,14 @@ class FindRecords(Filters, kw_only=True):
 class GetRecord(ToolArguments):
     """Get one record by its primary key. A text too long for an answer is read in parts."""
 
-    model: ModelLabel
+    model: str
     pk: PrimaryKey
-    fields: Fields | UnsetType = UNSET
-    include: Include | UnsetType = UNSET
+    fields: list[str] | UnsetType = UNSET
+    include: list[str] | UnsetType = UNSET
     offset: Annotated[
-        int | UnsetType, about("Of the one long text in fields: the character to read on from.")
+        int | UnsetType, about("Character of the one text in fields to read on from.")
     ] = UNSET
-    search: Annotated[str | UnsetType, about("In that text: read where these words are.")] = UNSET
+    search: Annotated[str | UnsetType, about("Words to read it at.")] = UNSET
 
 
 #: Entries of a history in an answer.
@@ -151,8 +151,8 @@ class GetHistory(ToolArguments):
     """Who changed a record, when and how, newest first. Without a pk: the last changes in the
     model."""
 
-    model: ModelLabel
-    pk: Key | UnsetType = UNSET
+    model: str
+    pk: SingleKey | UnsetType = UNSET
     user: Annotated[str | UnsetType, about("By this user alone.")] = UNSET
     limit: Annotated[
         int | UnsetType,
@@ -164,7 +164,7 @@ class AggregateRecords(Filters, kw_only=True):
     """Count, add up and average records, by group. describe_model says what each field takes. Use
     it in place of reading many records."""
 
-    model: ModelLabel
+    model: str
     group_by: Annotated[
         list[str] | UnsetType,
         about(
@@ -203,9 +203,12 @@ class CreateRecord(ToolArguments):
     """Create a record through the form of the admin, with its defaults and rules. describe_model
     says what can be set."""
 
-    model: ModelLabel
+    model: str
     values: Values
-    inlines: Inlines | UnsetType = UNSET
+    inlines: Annotated[
+        dict[str, list[dict[str, Any]]] | UnsetType,
+        about('Rows: {"lines": [{"quantity": 1}]}.'),
+    ] = UNSET
     idempotency_key: Annotated[
         str | UnsetType,
         about("Your own: a call that is sent twice with it is done once."),
@@ -218,9 +221,9 @@ class UpdateRecord(ToolArguments):
     or inlines stays as it is. Several related records: {"add": [...]}, {"remove": [...]} or
     {"set": [...]}. Before rows are deleted, a person must agree."""
 
-    model: ModelLabel
+    model: str
     pk: SingleKey
-    values: Values | UnsetType = UNSET
+    values: Annotated[dict[str, Any] | UnsetType, about("As describe_model says.")] = UNSET
     inlines: Inlines | UnsetType = UNSET
     version: Annotated[
         str | UnsetType,
@@ -237,7 +240,7 @@ class UpdateRecords(ToolArguments):
     """Make the same change to up to 200 records, all or none. If the answer has a question, ask
     the person."""
 
-    model: ModelLabel
+    model: str
     values: Annotated[dict[str, Any], about("As in update_record.")]
     pks: Annotated[list[str | int] | UnsetType, about("Keys, or these 3 as in find_records.")] = (
         UNSET
@@ -253,7 +256,7 @@ class UndoChange(ToolArguments):
     """Undo one change of a record, unless its fields changed since. If the answer has a question,
     ask the person."""
 
-    model: ModelLabel
+    model: str
     pk: SingleKey
     change: Annotated[int, about("The undo of an entry of get_history.")]
     confirmation: Confirmation | UnsetType = UNSET
@@ -262,12 +265,12 @@ class UndoChange(ToolArguments):
 class DeleteRecord(ToolArguments):
     """Delete records, by key or by filters. If the answer has a question, ask the person."""
 
-    model: ModelLabel
+    model: str
     pk: Annotated[
         str | int | list[str | int] | UnsetType, about("One key, or a list of them.")
     ] = UNSET
     filters: Conditions | UnsetType = UNSET
-    exclude: Conditions | UnsetType = UNSET
-    any_of: Alternatives | UnsetType = UNSET
+    exclude: dict[str, Any] | UnsetType = UNSET
+    any_of: list[dict[str, Any]] | UnsetType = UNSET
     confirmation: Confirmation | UnsetType = UNSET
     dry_run: DryRun = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from functools import lru_cache, partial
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from django.apps import apps
 from django.db import router
+from django.utils import timezone
 from django.utils.functional import SimpleLazyObject
 from msgspec import UNSET
 
@@ -71,7 +73,6 @@ class RecordTool:
         function: Callable[[CallContext, Rights, Any], Outcome],
         arguments: type[asked.ToolArguments],
         *,
-        title: str,
         verb: str = "",
         confirms_itself: bool = False,
         part_of: str = "",
@@ -87,7 +88,6 @@ class RecordTool:
         self.arguments = Arguments.of_struct(self.name, arguments)
         self._definition = ToolDefinition(
             name=self.name,
-            title=title,
             description=" ".join((arguments.__doc__ or "").split()),
             input_schema=self.arguments.schema,
             annotations=ToolAnnotations(
@@ -397,7 +397,10 @@ def page_definition(*, default: int, most: int) -> ToolDefinition:
 
 
 def list_models(context: CallContext, rights: Rights, given: asked.ListModels) -> ToolResult:
-    return result_of(msgspec.json.encode(resources.overview(rights)))
+    # Clients need not show a model what they know of the day.
+    now = datetime.now(timezone.get_current_timezone()).isoformat(timespec="minutes")
+    when = {"now": now, "time_zone": timezone.get_current_timezone_name()}
+    return result_of(msgspec.json.encode({**when, **resources.overview(rights)}))
 
 
 def describe_model(context: CallContext, rights: Rights, given: asked.DescribeModel) -> ToolResult:
@@ -560,21 +563,20 @@ def contents_result(read: ReadResult) -> ToolResult:
 RECORD_TOOLS: dict[str, RecordTool] = {
     tool.name: tool
     for tool in (
-        RecordTool(list_models, asked.ListModels, title="List models"),
-        RecordTool(describe_model, asked.DescribeModel, title="Describe a model"),
-        RecordTool(find_records, asked.FindRecords, title="Find records"),
-        RecordTool(get_record, asked.GetRecord, title="Get a record"),
-        HistoryTool(get_history, asked.GetHistory, title="Get the history"),
-        RecordTool(aggregate_records, asked.AggregateRecords, title="Aggregate records"),
-        RecordTool(list_resources, asked.ListResources, title="List resources"),
-        RecordTool(read_resource, asked.ReadResource, title="Read a resource"),
-        WriteTool(create_record, asked.CreateRecord, verb=ADD, title="Create a record"),
-        WriteTool(update_record, asked.UpdateRecord, verb=CHANGE, title="Change a record"),
+        RecordTool(list_models, asked.ListModels),
+        RecordTool(describe_model, asked.DescribeModel),
+        RecordTool(find_records, asked.FindRecords),
+        RecordTool(get_record, asked.GetRecord),
+        HistoryTool(get_history, asked.GetHistory),
+        RecordTool(aggregate_records, asked.AggregateRecords),
+        RecordTool(list_resources, asked.ListResources),
+        RecordTool(read_resource, asked.ReadResource),
+        WriteTool(create_record, asked.CreateRecord, verb=ADD),
+        WriteTool(update_record, asked.UpdateRecord, verb=CHANGE),
         WriteTool(
             update_records,
             asked.UpdateRecords,
             verb=CHANGE,
-            title="Change several records",
             confirms_itself=True,
             part_of="update_record",
         ),
@@ -582,7 +584,6 @@ RECORD_TOOLS: dict[str, RecordTool] = {
             undo_change,
             asked.UndoChange,
             verb=CHANGE,
-            title="Undo a change",
             confirms_itself=True,
             part_of="update_record",
         ),
@@ -590,7 +591,6 @@ RECORD_TOOLS: dict[str, RecordTool] = {
             delete_record,
             asked.DeleteRecord,
             verb=REMOVE,
-            title="Delete records",
             confirms_itself=True,
         ),
     )
