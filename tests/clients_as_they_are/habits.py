@@ -222,6 +222,11 @@ HABITS = [
         verb="HEAD", headers=NOBODY | {"Accept": JSON}, **CHALLENGE,
     ),
     Habit(
+        client="Gemini CLI", version="0.56.0-nightly", source="google-gemini/gemini-cli#27403",
+        sends="`wait_for_previous` as an argument of each tool",
+        params=find(wait_for_previous=True),
+    ),
+    Habit(
         client="Kiro", version="2.3.0", source="kirodotdev/Kiro#8425",
         sends="no `Accept`", headers={"Accept": None}, **handshake(JUNE),
     ),
@@ -304,6 +309,15 @@ HABITS = [
     Habit(
         client="Spring AI", source="spring-projects/spring-ai#5239",
         sends="`GET` for a stream during the handshake", **NO_STREAM,
+    ),
+    Habit(
+        client="Cline", version="3.79.0", source="cline/cline#10426",
+        sends="`task_progress` as an argument of each tool",
+        params=find(task_progress="- [x] Look"),
+    ),
+    Habit(
+        client="SiYuan", version="3.7.0-beta.1", source="siyuan-note/siyuan#17927",
+        sends="`_sessionID` as an argument of each tool", params=find(_sessionID="2026-abc"),
     ),
     Habit(
         client="Cline", version="3.82.0", source="cline/cline#10553",

@@ -42,9 +42,13 @@ UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 #: What a model sends for a parameter that it has no value for.
 EMPTY: tuple[Any, ...] = (None, "", [], {})
 TYPES = frozenset({"string", "number", "integer", "boolean", "null", "array", "object"})
-#: Names that clients add to the arguments of any tool: the AI Agent of n8n, and models that are to
-#: call a tool without parameters.
-STRAY_NAMES = frozenset({"action", "chatInput", "random_string", "sessionId", "toolCallId"})
+#: Names that clients add to the arguments of any tool: see docs/reference/clients.md.
+STRAY_NAMES = frozenset(
+    {
+        "_sessionID", "action", "chatInput", "random_string", "sessionId", "task_progress",
+        "toolCallId", "wait_for_previous",
+    }
+)  # fmt: skip
 #: What msgspec calls the types of JSON, in words.
 TYPE_WORDS = {
     "int": "a whole number", "float": "a number", "bool": "true or false", "str": "a text",

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
+
 import msgspec
 import pytest
 from django.db import OperationalError
 from django.test import override_settings
+from django.utils import timezone
 
 from mcp_django.exposure.resources import models as resources
 from mcp_django.models import ExposedModel
@@ -149,6 +152,17 @@ def test_without_the_scope_to_read_no_resource_exists(staff):
     assert client.list_resources() == []
     with pytest.raises(ProtocolFailure):
         client.read_resource("django://site")
+
+
+def test_the_list_of_models_says_the_time_in_the_zone_of_the_site(client, settings):
+    settings.TIME_ZONE = "Asia/Kolkata"
+    earliest = timezone.now().replace(second=0, microsecond=0)
+
+    answer = client.call_tool("list_models").data
+
+    now = datetime.fromisoformat(answer["now"])
+    assert earliest <= now <= timezone.now()
+    assert (now.utcoffset(), answer["time_zone"]) == (timedelta(hours=5.5), "Asia/Kolkata")
 
 
 # The note for those who see no model
