@@ -122,26 +122,13 @@ OTHERS = "additionalProperties"
 
 def inlined(root: dict[str, Any]) -> dict[str, Any]:
     """The schema without references. Inside of what a reference leads to, the same again is any
-    object. A schema that refers to what is not in it or leads too far stays as it is, and so does
-    one that would forbid what it allows.
+    object. A schema that refers to what is not in it or leads too far stays as it is.
     """
-    references = References(root)
     try:
-        whole: dict[str, Any] = references.expand(root)
+        whole: dict[str, Any] = References(root).expand(root)
     except (LookupError, RecursionError):
         return root
-    if not references.is_endless:
-        return whole
-    if any({"not", "if"} & schema.keys() for _, schema in subschemas(root)):
-        return root
-    # Of two that allow more, both may fit.
-    return rewritten(whole, with_any_of)
-
-
-def with_any_of(schema: dict[str, Any]) -> dict[str, Any]:
-    if "oneOf" not in schema or "anyOf" in schema:
-        return schema
-    return {"anyOf" if word == "oneOf" else word: value for word, value in schema.items()}
+    return whole
 
 
 class References:
@@ -149,8 +136,6 @@ class References:
 
     def __init__(self, root: dict[str, Any]) -> None:
         self.root = root
-        #: It refers to itself.
-        self.is_endless = False
         self._followed = 0
 
     def expand(self, schema: Any, trail: tuple[str, ...] = ()) -> Any:
@@ -163,7 +148,6 @@ class References:
             whole = self._target(target)
             self._followed += 1
             if target in trail or self._followed > MOST_INLINED:
-                self.is_endless = True
                 kind = {"type": "object"} if whole.get("type") == "object" else {}
                 whole = {"description": "The same again.", **kind}
             elif whole.keys() & (beside.keys() - UNCHECKED):
