@@ -21,17 +21,14 @@ from mcp_django.exposure.functions.signatures import check_permission
 from mcp_django.exposure.primitives import may_reach
 from mcp_django.exposure.prompts.contents import (
     CHOICE,
-    TEXT,
-    ArgumentContent,
     Body,
-    Contents,
-    MessageContent,
+    BrokenContents,
     TemplatePrompt,
-    part_of,
+    compile_contents,
+    parse_contents,
 )
 from mcp_django.exposure.registry import check_name
 from mcp_django.principal import READ
-from mcp_django.templating.lookups import TemplateError
 
 if TYPE_CHECKING:
     from mcp_django.exposure.permissions import Rights
@@ -103,24 +100,13 @@ def read_all(folders: tuple[Path, ...]) -> FilesRead:
 
 FENCE = "+++"
 HEADING = re.compile(r"## (user|assistant)\s*")
-ARGUMENT_NAME = re.compile(r"[a-z][a-z0-9_]*")
-#: What these names mean in every template.
-TAKEN = frozenset({"forloop"})
-
-
-class ArgumentHeader(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    name: str
-    title: str = ""
-    description: str = ""
-    required: bool = False
-    choices: list[str] = []
 
 
 class Header(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     title: str = ""
     description: str = ""
     permission: str | None = None
-    arguments: list[ArgumentHeader] = []
+    arguments: list[dict[str, Any]] = []
 
 
 class FilePrompt(TemplatePrompt):
@@ -172,32 +158,25 @@ def split_header(source: str) -> tuple[Header, str, int]:
 
 def body_from(header: Header, text: str, *, line: int) -> Body:
     """The messages between headings. The text before the first heading is the user's."""
-    contents = Contents(arguments=[*map(argument_from, header.arguments)])
-    if len({argument.name for argument in header.arguments}) < len(header.arguments):
-        raise ImproperlyConfigured("two arguments have the same name")
-    messages: list[tuple[str, int, list[str]]] = [("user", line, [])]
+    parts: list[tuple[str, int, list[str]]] = [("user", line, [])]
     for number, written in enumerate(text.split("\n"), start=line):
         if heading := HEADING.fullmatch(written):
-            messages.append((heading[1], number + 1, []))
+            parts.append((heading[1], number + 1, []))
         else:
-            messages[-1][2].append(written)
-    parts = []
-    for role, first, lines in messages:
-        if "".join(lines).strip():
-            message = msgspec.convert({"role": role, "text": "\n".join(lines)}, MessageContent)
-            try:
-                parts.append(part_of(contents, message))
-            except TemplateError as error:
-                at = first + (error.line or 1) - 1
-                raise ImproperlyConfigured(f"line {at}: {error.reason}") from None
+            parts[-1][2].append(written)
+    parts = [part for part in parts if "".join(part[2]).strip()]
     if not parts:
         raise ImproperlyConfigured("there is no text in it")
-    return Body(contents=contents, parts=parts)
-
-
-def argument_from(header: ArgumentHeader) -> ArgumentContent:
-    if not ARGUMENT_NAME.fullmatch(header.name) or header.name in TAKEN:
-        raise ImproperlyConfigured(f"{header.name!a} cannot be the name of an argument")
-    # The value of an argument with choices is one of the author's own words.
-    kind: Any = CHOICE if header.choices else TEXT
-    return ArgumentContent(type=kind, **msgspec.structs.asdict(header))
+    arguments = [{"type": CHOICE, **one} if "choices" in one else one for one in header.arguments]
+    messages = [{"role": role, "text": "\n".join(lines)} for role, _, lines in parts]
+    try:
+        body = compile_contents(parse_contents(arguments, messages))
+    except BrokenContents as error:
+        problem = error.problems[0]
+        if problem.part == "arguments" or problem.at is None:
+            raise ImproperlyConfigured(str(problem)) from None
+        at = parts[problem.at][1] + (problem.line or 1) - 1
+        raise ImproperlyConfigured(f"line {at}: {problem.sentence}") from None
+    if body.contents.models:
+        raise ImproperlyConfigured("only stored prompts have arguments of the type object")
+    return body
