@@ -31,6 +31,7 @@ from mcp_django.exposure.decisions import Exposed, PromptDecision, ToolDecision,
 from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.exposure.options import (
     ModelExposure,
+    groups_of,
     has_plain_manager,
     looks_at_object,
     may_view,
@@ -269,15 +270,11 @@ class Rights:
 
     @cached_property
     def _groups(self) -> frozenset[Any]:
-        known = principal_groups.of(self.principal)
+        known, user = principal_groups.of(self.principal), self.principal.user
         if None in known:
             return known[None]
-        theirs = getattr(self.principal.user, "groups", None)
-        # A site's own user may have groups of another kind, whose keys mean nothing here.
-        if theirs is None or theirs.model._meta.label != "auth.Group":
-            return frozenset()
-        found = frozenset(theirs.values_list("pk", flat=True))
-        if is_plain(self.principal.user):
+        found = frozenset(groups_of(user) or ())
+        if is_plain(user):
             known[None] = found
         return found
 
