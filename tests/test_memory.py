@@ -26,7 +26,7 @@ BY_PLACE = {
 KEPT = {
     "a place": BY_PLACE,
     "all that the value is made of, rights included": {
-        "exposure.decisions._has_fences._kept",
+        "exposure.decisions.restricted",
         "exposure.query.access._access._values",
         "exposure.query.paths_by_rule._extended._values",
         "exposure.tools.actions.fitting_definition",

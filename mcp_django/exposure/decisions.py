@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from functools import partial
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import msgspec
@@ -224,11 +224,7 @@ class Exposed:
     """What one server exposes, for whoever asks: code, and what staff took away."""
 
     def __init__(
-        self,
-        candidates: Mapping[type[Model], ModelExposure],
-        decisions: Decisions,
-        *,
-        before: Exposed | None = None,
+        self, candidates: Mapping[type[Model], ModelExposure], decisions: Decisions
     ) -> None:
         self.decisions = decisions
         #: Every exposure in force, by its model, ordered by label.
@@ -246,22 +242,19 @@ class Exposed:
         self.masking = {model: code for model, code in candidates.items() if code.mask}
         #: Columns whose texts strangers wrote, by model, closed ones as well.
         self.untrusted: dict[type[Model], frozenset[str]] = {}
-        self._made: dict[tuple[ModelExposure, ModelDecision], ModelExposure] = {}
         for model, code in candidates.items():
-            exposure = self._add(code, before) if has_table(model) else code
+            exposure = self._add(code) if has_table(model) else code
             if exposure.untrusted_fields:
                 self.untrusted[model] = frozenset(exposure.untrusted_fields)
         self.by_label = {one.label: one for one in self.exposures.values()}
 
-    def _add(self, code: ModelExposure, before: Exposed | None) -> ModelExposure:
+    def _add(self, code: ModelExposure) -> ModelExposure:
         model, row = code.model, self.decisions.models.get(code.label)
         if row is None:
             if code.standard_level > Level.HIDDEN:
                 self.exposures[model] = code
             return code
-        # The same object as before while the row is the same: what is known of it goes on.
-        known = None if before is None else before._made.get((code, row))
-        exposure = self._made[code, row] = known or restricted(code, row)
+        exposure = restricted(code, row)
         if exposure.level == Level.HIDDEN:
             self.closed.add(model)
         else:
@@ -274,8 +267,12 @@ class Exposed:
         return exposure
 
 
+@lru_cache(maxsize=1000)
 def restricted(code: ModelExposure, row: ModelDecision) -> ModelExposure:
-    """The exposure of code as a row leaves it. Never wider in anything."""
+    """The exposure of code as a row leaves it. Never wider in anything.
+
+    The same object for an equal row: what is known of it goes on.
+    """
     found = type(code)(code.model)
     found.is_restricted = True
     found.level = (
@@ -287,11 +284,14 @@ def restricted(code: ModelExposure, row: ModelDecision) -> ModelExposure:
         found.fields = [path for path in known if path in row.fields]
     if row.write_fields is not None:
         found.write_fields = [name for name in write_choices(code) if name in row.write_fields]
-    if row.follow_relations is False:
-        found.follow_relations = False
+    found.follow_relations = code.follow_relations and row.follow_relations is not False
     # A name taken out of records leaves the other uses as well, unless the row lists it there:
     # filters would be an oracle.
-    left = partial(is_left, code.model, gone=withheld(code, found))
+    gone = withheld(code, found)
+
+    def left(path: str) -> bool:
+        return not begins_with(names_of(code.model, path), gone)
+
     for name in (*OPTIONS.values(), "more_filter_fields", "search_fields", "ordering"):
         paths = getattr(code, name)
         # None: those of `fields`, which are narrowed.
@@ -312,18 +312,10 @@ def restricted(code: ModelExposure, row: ModelDecision) -> ModelExposure:
     return found
 
 
-_has_fences: Cached[bool] = Cached()
-
-
 def has_fences(decided: Decisions) -> bool:
     """Whether code or staff say of any column that strangers wrote its texts."""
-    candidates = registry.candidates
-
-    def make(before: bool | None) -> bool:  # noqa: FBT001
-        rows: list[Any] = [*decided.models.values(), *candidates.values()]
-        return any(row.untrusted_fields for row in rows)
-
-    return _has_fences.get(candidates, decided, make=make)
+    rows: list[Any] = [*decided.models.values(), *registry.candidates.values()]
+    return any(row.untrusted_fields for row in rows)
 
 
 def write_choices(code: ModelExposure) -> list[str]:
@@ -367,11 +359,6 @@ def withheld(code: ModelExposure, found: ModelExposure) -> frozenset[Names]:
     return frozenset(names_of(code.model, path) for path in code.fields) - left
 
 
-def is_left(model: type[Model], path: str, *, gone: frozenset[Names]) -> bool:
-    """Whether neither the path nor anything on the way to it was taken away."""
-    return not begins_with(names_of(model, path), gone)
-
-
 def names_of(model: type[Model], path: str) -> Names:
     """The names of the fields on the way, however the path is spelled."""
     try:
@@ -391,26 +378,22 @@ def has_table(model: type[Model]) -> bool:
         with transaction.atomic(using=using):
             # Planned and not run: what stands behind a view may take long.
             model._base_manager.using(using).values("pk").explain()
-        return True
-    except DatabaseError as error:
-        if not is_missing_table(error):
-            return True
-        log_once(model._meta.label, "is not exposed: it has no table.", error)
-        return False
-    except Exception:  # code of the site, which may want a tenant
-        return True
+    except Exception as error:  # also of code of the site, which may want a tenant
+        if isinstance(error, DatabaseError) and is_missing_table(error):
+            log_once(model._meta.label, "is not exposed: it has no table.", error)
+            return False
+    return True
 
 
 def exposed_by(registry: Registry, server: str) -> Exposed:
     """The exposures in force, kept with the registry until code or a row changes."""
     candidates = registry.candidates
     places, decided = placed_decisions(server)
-
-    def make(before: Exposed | None) -> Exposed:
-        return Exposed(candidates, decided, before=before)
-
     in_force: Cached[Exposed] = registry.in_force
-    return in_force.get(candidates, decided, make=make, key=(server, places))
+    key = (server, places)
+    return in_force.get(
+        candidates, decided, make=lambda before: Exposed(candidates, decided), key=key
+    )
 
 
 # A digest of what decides the rights of a caller: permissions, scopes, staff, declarations.
