@@ -6,7 +6,7 @@ of the site is in no answer.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -16,6 +16,7 @@ import msgspec
 from django.contrib.auth.models import Group
 from django.db import DatabaseError
 from django.db.models import Model, QuerySet
+from django.utils.text import get_text_list
 
 from mcp_django.conf import get_config
 from mcp_django.connections import apart
@@ -59,7 +60,7 @@ from mcp_django.exposure.tools.decisions import tool_definition
 from mcp_django.exposure.tools.records import WriteTool
 from mcp_django.levels import Level
 from mcp_django.models import PromptTemplate
-from mcp_django.principal import READ, SCOPES, Restriction
+from mcp_django.principal import READ, SCOPES
 from mcp_django.protocol.results import (
     PromptDefinition,
     Resource,
@@ -74,11 +75,21 @@ from mcp_django.protocol.results import (
 
 
 class Lifted(Rights):
-    """The rights of a caller without the read-only switches."""
+    """The rights of a caller without some limits of the credential, and of read-only switches."""
+
+    def __init__(self, rights: Rights, *limits: str) -> None:
+        principal = replace(rights.principal, caches={})
+        if "scopes" in limits:
+            principal = replace(principal, scopes=frozenset(SCOPES))
+        if "models" in limits:
+            held = replace(principal.restriction, models=None)
+            principal = replace(principal, restriction=held)
+        super().__init__(rights.request, principal, registry=rights.registry)
+        self.limits = limits
 
     @property
     def is_read_only(self) -> bool:
-        return False
+        return "read_only" not in self.limits and super().is_read_only
 
 
 class OwnRights(Lifted):
@@ -88,19 +99,14 @@ class OwnRights(Lifted):
     it in the admin. Credentials and read-only switches do not count either.
     """
 
+    def __init__(self, rights: Rights) -> None:
+        super().__init__(rights, "scopes", "models", "read_only")
+
     @cached_property
     def exposed(self) -> Exposed:
         found = copy(super().exposed)
         found.closed, found.groups, found.withheld = set(), {}, {}
         return found
-
-
-def own_rights(rights: Rights) -> OwnRights:
-    """Those of the same user, with no limit but the rules of the site."""
-    principal = replace(
-        rights.principal, scopes=frozenset(SCOPES), restriction=Restriction(), caches={}
-    )
-    return OwnRights(rights.request, principal, registry=rights.registry)
 
 
 class SharedRights(Rights):
@@ -137,18 +143,6 @@ class SharedRights(Rights):
 
     def may_view_object(self, model: type[Model], obj: Model) -> bool:
         return super().may_view_object(model, obj) and self.viewer.may_view_object(model, obj)
-
-
-def without(rights: Rights, *limits: str) -> Rights:
-    """The same rights without some limits of the credential: scopes, models, read_only."""
-    principal = replace(rights.principal, caches={})
-    if "scopes" in limits:
-        principal = replace(principal, scopes=frozenset(SCOPES))
-    if "models" in limits:
-        held = replace(principal.restriction, models=None)
-        principal = replace(principal, restriction=held)
-    made = Lifted if "read_only" in limits else Rights
-    return made(rights.request, principal, registry=rights.registry)
 
 
 def limits_of(rights: Rights) -> dict[str, str]:
@@ -196,8 +190,7 @@ def inspect_fields(rights: Rights, viewer: OwnRights, code: ModelExposure) -> li
     """
     exposure = rights.exposed.exposures[code.model]
     # What the viewer may use of what code declares, as if staff had decided nothing.
-    principal = replace(viewer.principal, caches={})
-    declared_rights = OwnRights(viewer.request, principal, registry=viewer.registry)
+    declared_rights = OwnRights(viewer)
     declared_rights.exposed.exposures = viewer.registry.candidates
     theirs, viewers = find_access(rights, exposure), find_access(declared_rights, code)
     listed = (viewers.columns, *viewers.paths.values())
@@ -305,23 +298,18 @@ class InspectedModel:
 
 
 def inspect_models(
-    rights: Rights, viewer: OwnRights, tools: Iterable[Tool]
+    rights: Rights, viewer: OwnRights, tools: Sequence[Tool]
 ) -> list[InspectedModel]:
     """Every model that code or the admin has and that the viewer may see, by label."""
-    own, tools = own_rights(rights), tuple(tools)
     return [
-        inspect_model(rights, viewer, own, exposure, tools)
+        inspect_model(rights, viewer, exposure, tools)
         for exposure in rights.registry.candidates.values()
         if viewer.may_view(exposure.model)
     ]
 
 
 def inspect_model(
-    rights: Rights,
-    viewer: OwnRights,
-    own: OwnRights,
-    code: ModelExposure,
-    tools: Iterable[Tool],
+    rights: Rights, viewer: OwnRights, code: ModelExposure, tools: Sequence[Tool]
 ) -> InspectedModel:
     """`tools` are those that the viewer is offered."""
     model = code.model
@@ -333,8 +321,7 @@ def inspect_model(
         level = Level.WRITE if verbs else Level.ACT if has_actions else Level.READ
         summary = level.label
         if verbs:
-            *first, last = verbs
-            named = f"{', '.join(first)} and {last}" if first else last
+            named = get_text_list(verbs, "and")
             summary = f"write: records, {'actions, ' * has_actions}and to {named}"
         if level < opened:
             summary += f". {why_not_more(rights, opened)}"
@@ -343,7 +330,7 @@ def inspect_model(
         name=str(model._meta.verbose_name_plural),
         level=level,
         summary=summary,
-        reasons=() if opened else tuple(why_hidden(rights, viewer, own, code)),
+        reasons=() if opened else tuple(why_hidden(rights, viewer, code)),
     )
 
 
@@ -366,9 +353,7 @@ def why_not_more(rights: Rights, opened: Level) -> str:
     return f"{words} the admin offers this user nothing to change."
 
 
-def why_hidden(
-    rights: Rights, viewer: OwnRights, own: OwnRights, code: ModelExposure
-) -> Iterator[str]:
+def why_hidden(rights: Rights, viewer: OwnRights, code: ModelExposure) -> Iterator[str]:
     """Every reason, each of which would do, in the order in which a call meets them."""
     model, exposed = code.model, rights.exposed
     if not rights.has_scopes(frozenset({READ})):
@@ -386,10 +371,10 @@ def why_hidden(
     groups = exposed.groups.get(model)
     if not rights.is_member(groups):
         yield for_groups(groups, viewer)
+    own = OwnRights(rights)
     if not own.may_view(model):
-        is_own = code.decides_itself
         rules = f"The rules of {type(code).__name__} refuse this user."
-        yield rules if is_own else refusal_of_admin(own, model)
+        yield rules if code.decides_itself else refusal_of_rules(own, model)
 
 
 def for_groups(groups: frozenset[object] | None, viewer: OwnRights) -> str:
@@ -401,32 +386,28 @@ def for_groups(groups: frozenset[object] | None, viewer: OwnRights) -> str:
     return f"Staff opened it to groups that this user is not in: {names or 'none that exists'}."
 
 
-def refusal_of_admin(own: Rights, model: type[Model]) -> str:
+def refusal_of_rules(own: Rights, model: type[Model]) -> str:
     """Why the rules of the site do not show a model to its user, who is asked once more."""
     # The admin is optional, and yet those who ask this are its pages.
     from mcp_django.exposure.admin_sites import VIEW_METHODS, Gates, model_admins, overrides
 
-    if not model_admins(model):
-        return refusal_of_permissions(own, model)
-    model_admin = Gates(own.request).admin_of(model)
-    if model_admin is None:
-        is_staff = getattr(own.request.user, "is_staff", False)
-        return "The admin does not let this user in" + ("." if is_staff else ": not staff.")
-    if overrides(model_admin, *VIEW_METHODS):
-        return f"The rules of {type(model_admin).__name__} refuse this user, or failed: see logs."
-    return refusal_of_permissions(own, model)
-
-
-def refusal_of_permissions(own: Rights, model: type[Model]) -> str:
-    opts = model._meta
-    if may_view(own.request.user, model):
-        if not holds_for_all(own.request.user, view_permissions(model)):
-            return (
-                f"The permission {opts.app_label}.view_{opts.model_name} of this user may hold "
-                "for some objects only, and nothing says which: see the check mcp_django.W009."
-            )
-        return "The code of the site that says which rows there are failed: see the log."
-    return f"This user does not have the permission {opts.app_label}.view_{opts.model_name}."
+    user, permission = own.request.user, view_permissions(model)[0]
+    if model_admins(model):
+        model_admin = Gates(own.request).admin_of(model)
+        if model_admin is None:
+            is_staff = getattr(user, "is_staff", False)
+            return "The admin does not let this user in" + ("." if is_staff else ": not staff.")
+        if overrides(model_admin, *VIEW_METHODS):
+            rules = type(model_admin).__name__
+            return f"The rules of {rules} refuse this user, or failed: see logs."
+    if not may_view(user, model):
+        return f"This user does not have the permission {permission}."
+    if not holds_for_all(user, view_permissions(model)):
+        return (
+            f"The permission {permission} of this user may hold for some objects only, and "
+            "nothing says which: see the check mcp_django.W009."
+        )
+    return "The code of the site that says which rows there are failed: see the log."
 
 
 # Which tools, resources and prompts a caller has, and why not the others.
@@ -496,11 +477,11 @@ def why_not(rights: Rights, thing: Tool | CodeResource | Prompt) -> Iterator[str
     site where these do.
     """
     limits = limits_of(rights)
-    if thing.exists_for(without(rights, *limits)):
+    if thing.exists_for(Lifted(rights, *limits)):
         for name, sentence in limits.items():
-            if not thing.exists_for(without(rights, *limits.keys() - {name})):
+            if not thing.exists_for(Lifted(rights, *limits.keys() - {name})):
                 yield sentence
-    own = own_rights(rights)
+    own = OwnRights(rights)
     if not thing.exists_for(own):
         yield refusal_of_primitive(own, thing)
 

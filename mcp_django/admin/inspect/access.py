@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.admin import ModelAdmin
@@ -22,7 +22,6 @@ from mcp_django.exposure.inspection import (
     inspect_prompts,
     inspect_resources,
     inspect_tools,
-    own_rights,
     sample_rows,
 )
 from mcp_django.exposure.options import ModelExposure
@@ -92,9 +91,9 @@ def exposure_of(viewer: OwnRights, label: str) -> ModelExposure | None:
 
 
 def inspect_one_model(
-    rights: Rights, viewer: OwnRights, code: ModelExposure, tools: Iterable[Tool]
+    rights: Rights, viewer: OwnRights, code: ModelExposure, tools: Sequence[Tool]
 ) -> dict[str, Any]:
-    seen = inspect_model(rights, viewer, own_rights(rights), code, tools)
+    seen = inspect_model(rights, viewer, code, tools)
     found: dict[str, Any] = {"seen": seen, "problem": ""}
     if not seen.is_there:
         return found

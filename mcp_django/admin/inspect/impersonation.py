@@ -16,7 +16,7 @@ from mcp_django.auth.authenticators import is_active, principal_of
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.decisions import decisions
-from mcp_django.exposure.inspection import OwnRights, own_rights
+from mcp_django.exposure.inspection import OwnRights
 from mcp_django.exposure.permissions import Rights
 from mcp_django.models import PersonalToken
 from mcp_django.principal import READ, SCOPES, Principal
@@ -41,7 +41,7 @@ def principal_of_page(request: HttpRequest) -> Principal:
 
 def viewer_of(request: HttpRequest) -> OwnRights:
     """The rights of the person at the page: the page's own request has passed the middleware."""
-    viewer = own_rights(Rights(request, principal_of_page(request)))
+    viewer = OwnRights(Rights(request, principal_of_page(request)))
     # Before the middleware of the site runs for somebody else: it may set whose tenant's rows
     # managers give to whoever asks after it.
     for model in viewer.registry.candidates:

@@ -27,7 +27,7 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.admin_bridge.rights import may
 from mcp_django.exposure.functions.json_schemas import Examples
-from mcp_django.exposure.inspection import own_rights, sample_rows
+from mcp_django.exposure.inspection import OwnRights, sample_rows
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths
@@ -291,7 +291,7 @@ def record_arguments(context: CallContext, rights: Rights, tool: ToolDefinition)
     ]
     if exposures:
         samples = (
-            (exposure, sample_rows(rights, own_rights(rights), exposure))
+            (exposure, sample_rows(rights, OwnRights(rights), exposure))
             for exposure in exposures[:MOST_MODELS]
         )
         exposure, records = next((pair for pair in samples if pair[1]), (exposures[0], [{}]))

@@ -20,7 +20,7 @@ from django.utils.translation import gettext_lazy
 from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure import fields
 from mcp_django.exposure.generation import generations
-from mcp_django.exposure.inspection import SharedRights, own_rights
+from mcp_django.exposure.inspection import OwnRights, SharedRights
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.query.describe import describe
 from mcp_django.exposure.query.find import get_record
@@ -381,7 +381,7 @@ WITHOUT = {
         lambda: who(order={**FIELDS, "computed": None, "mask": {"number": "text"}}),
         lambda: who(order={**FIELDS, "computed": None}),
     ),
-    "what two people may both see": (lambda: SharedRights(who(), own_rights(who())), who),
+    "what two people may both see": (lambda: SharedRights(who(), OwnRights(who())), who),
 }
 THROUGH = {"fields": ["number", "customer__name"]}
 

@@ -10,7 +10,7 @@ from django.contrib.auth.models import AnonymousUser, Group, User
 from django.test import RequestFactory
 
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure.inspection import SharedRights, inspect_fields, own_rights, sample_rows
+from mcp_django.exposure.inspection import OwnRights, SharedRights, inspect_fields, sample_rows
 from mcp_django.exposure.masks import mask_column
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
@@ -232,7 +232,7 @@ def test_the_method_of_an_exposure_decides_at_each_call(shop, staff, caplog):
 
 def test_the_inspection_says_what_is_masked(shop):
     fields, orders = (
-        {one.name: one for one in inspect_fields(masked(), own_rights(viewer), exposure)}
+        {one.name: one for one in inspect_fields(masked(), OwnRights(viewer), exposure)}
         for viewer, exposure in (
             (masked(pk=2), TABLES.exposures[Customer]),
             (caller(), TABLES.exposures[Order]),
@@ -245,11 +245,11 @@ def test_the_inspection_says_what_is_masked(shop):
 
 
 def test_a_sample_is_masked_for_a_viewer_who_gets_masks(shop, staff):
-    bob, viewer = rights_of(staff("bob")), own_rights(rights_of(staff("ann", "support")))
+    bob, viewer = rights_of(staff("bob")), OwnRights(rights_of(staff("ann", "support")))
 
     def names(who):
         return {one["name"] for one in sample_rows(bob, who, SUPPORT.exposures[Customer])}
 
     assert SharedRights(bob, viewer).masks(Customer) == {"name": "text"}
     assert names(viewer).isdisjoint({"Anne", "Bert"})
-    assert names(own_rights(bob)) == {"Anne", "Bert"}
+    assert names(OwnRights(bob)) == {"Anne", "Bert"}
