@@ -270,7 +270,8 @@ class CallContext:
         return self.interview
 
 
-#: The call whose function or action of the site runs now, for receivers of signals.
+#: The call whose function or action of the site, or whose deletion, runs now: for receivers of
+#: signals.
 _running: ContextVar[CallContext | None] = ContextVar("mcp_django_call", default=None)
 running_call = _running.get
 

@@ -505,9 +505,9 @@ def key_of(value: Any) -> Any:
 
 
 def sign_entry(*, instance: LogEntry, **kwargs: Any) -> None:
-    """Before a function or an action of the site writes an entry: note for the record of the call
-    which record it is about, and in the entry which client acts. Entries that are written many
-    together send no signal.
+    """Before a deletion, or a function or an action of the site, writes an entry: note for the
+    record of the call which record it is about, and in the entry which client acts. Entries that
+    are written many together send no signal.
     """
     context, message = running_call(), instance.change_message
     if context is None or not instance._state.adding:

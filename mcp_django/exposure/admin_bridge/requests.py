@@ -15,11 +15,9 @@ from urllib.parse import urljoin, urlsplit
 
 from django.conf import settings
 from django.contrib.admin import ModelAdmin
-from django.contrib.admin.models import DELETION, LogEntry
 from django.contrib.admin.utils import quote
 from django.contrib.messages import constants
 from django.contrib.messages.storage.base import BaseStorage
-from django.db.models import Q
 from django.http import HttpRequest
 from django.urls import (
     NoReverseMatch,
@@ -55,8 +53,10 @@ NOTE = "through an assistant: "
 def signed_copy(model_admin: Any, context: CallContext) -> Any:
     """A copy of a ModelAdmin for one call, whose log entries name the client.
 
-    What the admin writes stays as it is, and a note follows. The registered ModelAdmin is shared
-    by all threads, so methods are only ever replaced on a copy.
+    What the admin writes stays as it is, and a note follows, which packages hear as well that
+    override these methods. Entries of deletions get theirs from `sign_entry` alone: the admin
+    gives them no text. The registered ModelAdmin is shared by all threads, so methods are only
+    ever replaced on a copy.
     """
     one_call = copy(model_admin)
     note = f"{NOTE}{client_name(context)}"
@@ -73,27 +73,8 @@ def signed_copy(model_admin: Any, context: CallContext) -> Any:
 
         return logged
 
-    log_deletions = one_call.log_deletions
-
-    def logged_deletions(request: HttpRequest, queryset: Any) -> Any:
-        entries = log_deletions(request, queryset)
-        # A site may log somewhere else, or not at all.
-        logged = entries if isinstance(entries, Iterable) else [entries]
-        found: list[Any] = [one for one in logged if isinstance(one, LogEntry)]
-        rows = Q(pk__in=[one.pk for one in found])
-        names = ("user_id", "content_type_id", "object_id")
-        for one in found:
-            if one.pk is None:
-                # MySQL tells no keys of rows that were inserted together.
-                rows |= Q(**{name: getattr(one, name) for name in names})
-        # The admin gives deletions no text at all, so theirs comes afterwards.
-        silent = LogEntry.objects.filter(rows, action_flag=DELETION, change_message="")
-        silent.update(change_message=note[0].upper() + note[1:])
-        return entries
-
     one_call.log_addition = signed(one_call.log_addition)
     one_call.log_change = signed(one_call.log_change)
-    one_call.log_deletions = logged_deletions
     return one_call
 
 
