@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import KW_ONLY, dataclass
-from enum import Enum
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.admin.widgets import AutocompleteMixin, ForeignKeyRawIdWidget
@@ -52,14 +51,6 @@ FORMS = '{"add": [...]}, {"remove": [...]} or {"set": [...]}'
 COMBINED = "add and remove may be combined."
 
 
-class Sets(Enum):
-    """How a call names a set of related records: by a list, by an object, or by either."""
-
-    WHOLE = "whole"
-    CHANGED = "changed"
-    EITHER = "either"
-
-
 @dataclass(eq=False)
 class AdminDescriber(Describer):
     """Lists related records as the caller would find them, whatever the form would show.
@@ -69,33 +60,21 @@ class AdminDescriber(Describer):
     """
 
     rights: Rights
-    _: KW_ONLY
-    sets: Sets = Sets.WHOLE
 
     def related_list(self, field: Any) -> Schema:
         whole = super().related_list(field)
-        if self.sets is Sets.WHOLE:
+        if not self.partial:
             return whole
         # minItems is about the whole set: a required one may have its members already.
         members = {name: one for name, one in whole.items() if name != "minItems"}
-        changes = {
+        return {
             "type": "object",
             "propertyNames": {"enum": ["add", "remove", "set"]},
             "minProperties": 1,
             "dependentSchemas": {"set": {"maxProperties": 1}},
             "description": f"Takes {FORMS}. {COMBINED}",
+            "additionalProperties": members,
         }
-        if self.sets is Sets.CHANGED:
-            return {**changes, "additionalProperties": members}
-        # The keywords of lists say nothing about objects, nor do theirs about lists.
-        lists = {"type": "array", "description": "As in a list."}
-        return {**whole, **changes, "type": ["array", "object"], "additionalProperties": lists}
-
-    def parts(self, field: Any) -> Schema:
-        """A part of a value is no set of its own."""
-        describer = copy(self)
-        describer.sets = Sets.WHOLE
-        return super(AdminDescriber, describer).parts(field)
 
     def records(self, field: Any) -> list[Choice] | None:
         model = field.queryset.model

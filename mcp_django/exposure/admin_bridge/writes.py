@@ -37,7 +37,6 @@ from mcp_django.exposure.admin_bridge.relations import (
     COMBINED,
     FORMS,
     AdminDescriber,
-    Sets,
     related_words,
 )
 from mcp_django.exposure.admin_bridge.requests import (
@@ -132,11 +131,10 @@ def described(
             form = RecordForm(context, rights, exposure, model_admin, obj=record)
             if form.obstacle:
                 raise ToolError(form.obstacle)
-            sets = Sets.WHOLE if verb == ADD else Sets.CHANGED
-            describer = AdminDescriber(rights, partial=verb == CHANGE, sets=sets)
+            describer = AdminDescriber(rights, partial=verb == CHANGE)
             values = describer.form(form.form, names=form.names)
             if verb == ADD:
-                describer = AdminDescriber(rights, partial=True, sets=Sets.EITHER)
+                describer = AdminDescriber(rights, partial=True)
                 rows = {
                     one.prefix: describer.formset(one.formset, names=one.names)
                     for one in form.inlines

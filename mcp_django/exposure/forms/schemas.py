@@ -391,7 +391,8 @@ class Describer:
         """One list, with a part for each of its fields: of money the amount and the currency."""
         self.refuse_flat("a list")
         inner = copy(self)
-        inner.partial = True
+        # A part is replaced as a whole: a set in it is no set of its own.
+        inner.partial = False
         parts = [inner.field(one, None) for one in parts_of(field)]
         return {
             "type": "array" if field.required else ["array", "null"],

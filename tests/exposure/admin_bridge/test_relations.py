@@ -20,7 +20,6 @@ from mcp_django.exceptions import NotAskable
 from mcp_django.exposure.admin_bridge.relations import (
     MOST_JUDGED,
     AdminDescriber,
-    Sets,
     find_related,
 )
 from mcp_django.exposure.forms.schemas import MOST_RECORDS, InvalidValue, errors_of
@@ -417,21 +416,20 @@ def accepts(schema, *values):
 VALUES = ([], ["1"], {"add": ["1"], "remove": []}, {"set": []}, {"set": [], "add": []}, {}, None)
 
 
-def test_a_set_is_a_list_or_an_object_or_either_as_the_tool_takes_it(librarian):
+def test_a_set_is_a_list_in_a_new_record_and_an_object_in_a_stored_one(librarian):
     librarian.is_superuser = True
     genre = Genre.objects.create(code="crime", pk=1)
     rights = rights_of(librarian)
     field = ModelMultipleChoiceField(Genre.objects.all())
 
-    whole, changed, either = (
-        AdminDescriber(rights, partial=True, sets=sets).field(field, None) for sets in Sets
+    whole, changed = (
+        AdminDescriber(rights, partial=partial).field(field, None) for partial in (False, True)
     )
 
     assert accepts(whole, *VALUES) == [False, True, False, False, False, False, False]
     assert accepts(changed, *VALUES) == [False, False, True, True, False, False, False]
-    assert accepts(either, *VALUES) == [False, True, True, True, False, False, False]
     assert not jsonschema_rs.is_valid(changed, {"add": ["no such"]})
-    for schema in (whole, changed, either):
+    for schema in (whole, changed):
         assert json.dumps(schema).count(f'"{genre.code}"') == 1
 
 
@@ -441,7 +439,7 @@ def test_a_set_that_is_a_part_of_a_value_is_a_list(librarian):
 
     field = Pair([CharField(), ModelMultipleChoiceField(Genre.objects.all(), required=False)])
 
-    schema = AdminDescriber(rights_of(librarian), sets=Sets.CHANGED).field(field, None)
+    schema = AdminDescriber(rights_of(librarian), partial=True).field(field, None)
 
     assert [part["type"] for part in schema["prefixItems"]] == ["string", "array"]
 
