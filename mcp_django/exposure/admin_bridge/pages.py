@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
@@ -28,11 +29,10 @@ from mcp_django.exposure.forms.html import (
     asked_by,
     folded,
     read_page,
-    successful,
     text_of,
 )
 from mcp_django.exposure.forms.schemas import InvalidValue, errors_of
-from mcp_django.exposure.forms.values import Pair, Post, query_dict
+from mcp_django.exposure.forms.values import Pair, Post, pairs_of, query_dict
 from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.questions.words import choice_words, field_line, value_line, without_times
@@ -246,8 +246,8 @@ def read_action_page(answer: AdminAnswer, run: ActionRun, *, declared: Any = Non
 
 def page_of_form(form: BaseForm, rights: Rights) -> ActionPage:
     """The page of a form that an action declares, as far as it is known before it is shown."""
-    sent = [pair for name in form.fields for pair in successful(form[name].as_widget())]
-    controls = [Control(name=name, kind="hidden", value=value) for name, value in sent]
+    sent = [pairs_of(one.field.widget, one.html_name, one.value()) for one in form]
+    controls = [Control(name=name, kind="hidden", value=value) for name, value in chain(*sent)]
     page = ActionPage(title="", text="", form=Form(controls=controls), path="")
     return with_forms(page, [form], rights, names=None)
 

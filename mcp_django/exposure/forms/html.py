@@ -75,11 +75,6 @@ def read_page(text: str) -> ControlParser:
     return reader
 
 
-def successful(text: str) -> list[tuple[str, str]]:
-    """What would be sent of a piece of HTML that stands in a form, such as a rendered widget."""
-    return read_page(text).loose.pairs()
-
-
 class ControlParser(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)

@@ -1,8 +1,7 @@
 """JSON values -> what the fields of forms take: their data, or what a browser would send of them.
 
 The forms of records take the value itself. Those of pages that an action shows are made by code of
-the site from a POST: where a widget reads one text by the field's name, as most do, that text is
-all there is to send. Other widgets are rendered, and their controls are read back.
+the site from a POST, and get what their widgets show of the value.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ from django.utils.text import get_valid_filename
 
 from mcp_django.conf import get_config
 from mcp_django.exposure.fields import boolean
-from mcp_django.exposure.forms.html import read_page, successful
 from mcp_django.exposure.forms.schemas import (
     MOST_ALLOWED,
     InvalidValue,
@@ -265,16 +263,16 @@ class Post:
             else:
                 self.files[bound.html_name] = meant
             return
-        pairs = pairs_of(bound, meant)
-        if not isinstance(field, fields.ChoiceField) and not has_parts(field):
+        try:
+            pairs = pairs_of(field.widget, bound.html_name, field.prepare_value(meant))
+        except Exception:  # Widgets were written for what their own pages send.
+            raise InvalidValue(f"{shown_value(value)} is not a value for this field.") from None
+        if isinstance(meant, EXACT) and not has_parts(field):
             # What the field refuses is reported by the form.
             with suppress(ValidationError):
                 posted = query_dict(pairs), MultiValueDict[str, Any](), bound.html_name
                 got = field.clean(field.widget.value_from_datadict(*posted))
-                if meant is None and got not in field.empty_values:
-                    raise InvalidValue("This field must have a value.")
-                if isinstance(meant, EXACT) and not is_same(meant, got):
-                    # A list of years may end before it.
+                if not is_same(meant, got):
                     raise InvalidValue(cannot_hold(meant))
         self.pairs += pairs
 
@@ -337,27 +335,20 @@ def has_parts(field: fields.Field) -> bool:
     )
 
 
-def pairs_of(bound: Any, value: Any) -> list[Pair]:
-    """Return what a browser would send of a field that shows this value. Raises InvalidValue."""
-    field, name, renderer = bound.field, bound.html_name, bound.form.renderer
-    reader = type(inner(field.widget)).value_from_datadict
-    if isinstance(value, str) and reader is widgets.Widget.value_from_datadict:
-        # Widgets for passwords show none.
-        return [(name, value)]
-    refusal = InvalidValue(f"{shown_value(value)} is not a value for this field.")
-    try:
-        pairs = successful(html_of(field.widget, name, field.prepare_value(value), renderer))
-        empty = read_page(html_of(field.widget, name, None, renderer)).loose.controls
-    except Exception:  # Widgets were written for what their own pages send.
-        raise refusal from None
-    if not {key for key, _ in pairs} <= {name, *(control.name for control in empty)}:
-        # A widget that does not escape what it shows must not fill in other fields.
-        raise refusal
-    return pairs
-
-
-def html_of(widget: Any, name: str, value: Any, renderer: Any) -> str:
-    return str(widget.render(name, value, attrs={"id": "x"}, renderer=renderer))
+def pairs_of(widget: Any, name: str, value: Any) -> list[Pair]:
+    """Return what a browser would send of a widget of this name that shows this value."""
+    widget = inner(widget)
+    if hasattr(widget, "widgets_names"):  # a MultiWidget
+        values = value if isinstance(value, list) else widget.decompress(value)
+        parts = zip(widget.widgets, widget.widgets_names, values, strict=False)
+        return [pair for part, end, own in parts for pair in pairs_of(part, name + end, own)]
+    if isinstance(widget, widgets.CheckboxInput):
+        return [(name, "on")] if value else []
+    shown = widget.format_value(value)
+    if isinstance(shown, dict):  # the parts of SelectDateWidget
+        return [(f"{name}_{part}", str(text or "")) for part, text in shown.items()]
+    texts = shown if isinstance(shown, list) else [shown]
+    return [(name, "" if text is None else str(text)) for text in texts]
 
 
 def inner(widget: widgets.Widget) -> Any:
@@ -404,15 +395,12 @@ def upload_of(address: str, *, user: Any) -> Upload | None:
 
 def decoded(data: str) -> bytes:
     most = get_config().max_file
-    too_large = f"The file is larger than {most} bytes. Take {UPLOADED}."
-    if len(data) // 4 * 3 > most + 2:
-        raise InvalidValue(too_large)
     try:
         content = base64.b64decode(data, validate=True)
     except (binascii.Error, ValueError):
         raise InvalidValue(f"The data are not base64. A file is {FORM}.") from None
     if len(content) > most:
-        raise InvalidValue(too_large)
+        raise InvalidValue(f"The file is larger than {most} bytes. Take {UPLOADED}.")
     return content
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_django.exposure.forms.html import read_page, successful
+from mcp_django.exposure.forms.html import read_page
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ from mcp_django.exposure.forms.html import read_page, successful
     ],
 )  # fmt: skip
 def test_only_successful_controls_are_sent(html, pairs):
-    assert successful(html) == pairs
+    assert read_page(html).loose.pairs() == pairs
 
 
 def test_controls_belong_to_the_form_around_them_or_to_the_one_they_name():
