@@ -7,22 +7,20 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any, TypeAlias
-from uuid import UUID
 
 import jsonschema_rs
+import msgspec
 from django.conf import settings
 from django.core import validators
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.forms import fields, widgets
 from django.forms.models import ModelChoiceField, ModelMultipleChoiceField
 from django.forms.utils import pretty_name
-from django.utils.duration import duration_iso_string
 from django.utils.functional import Promise
 from django.utils.html import strip_tags
 
@@ -36,10 +34,8 @@ from mcp_django.protocol.revisions import MODERN, Features
 
 #: Value and title.
 Choice: TypeAlias = tuple[str, str]
-#: Stands for what JSON has no form for.
-NOTHING: Any = object()
-#: Encoders write no more than these.
-LEAST, MOST = -(2**63), 2**64 - 1
+#: Larger numbers are not written in schemas.
+MOST = 2**64 - 1
 #: For files that are too long for an argument.
 UPLOADS = f"Or {SCHEME}..., of a file that the person put into the admin."
 
@@ -49,29 +45,23 @@ class InvalidValue(Exception):
 
 
 def plain(value: Any) -> Any:
-    """A value as JSON, or NOTHING. Never the `str()` of an unknown object."""
-    if value is None or isinstance(value, (bool, str)):
-        return value
-    if isinstance(value, int):
-        return value if LEAST <= value <= MOST else NOTHING
-    if isinstance(value, float):
-        return value if math.isfinite(value) else NOTHING
-    if isinstance(value, Decimal):
-        return str(value) if value.is_finite() else NOTHING
-    if isinstance(value, (datetime, date, time)):
-        return value.isoformat()
-    if isinstance(value, timedelta):
-        return duration_iso_string(value)
-    if isinstance(value, (Promise, UUID)):
-        return str(value)
-    if isinstance(value, (list, tuple, set, frozenset)):
-        members = [plain(one) for one in value]
-        return NOTHING if any(one is NOTHING for one in members) else members
-    if isinstance(value, Mapping):
-        members = plain([*value.values()])
-        keys = [str(key) for key in value]
-        return NOTHING if members is NOTHING else dict(zip(keys, members, strict=True))
-    return NOTHING
+    """Return a value as JSON has it. Raises TypeError or ValueError for what JSON has no form for:
+    it is never the `str()` of an unknown object.
+    """
+    if isinstance(value, (int, float, Decimal)) and not is_writable(value):
+        raise ValueError
+    return msgspec.json.decode(msgspec.json.encode(value, enc_hook=own_text))
+
+
+def is_writable(number: int | float | Decimal) -> bool:
+    return math.isfinite(number) and -MOST <= number <= MOST
+
+
+def own_text(value: Any) -> str:
+    if not isinstance(value, (str, Promise)):
+        raise TypeError
+    # Exactly a str: encoders take no subclass of it.
+    return str.__str__(str(value))
 
 
 def folded(text: Any) -> str:
@@ -128,7 +118,7 @@ def limits(given: Iterable[Any], keywords: Any = NUMBER_LIMITS) -> dict[str, Any
             if isinstance(one, kind):
                 limit = one.limit_value() if callable(one.limit_value) else one.limit_value
                 # Some fields have limits for their texts, and JSON has no infinity.
-                if isinstance(limit, (int, float, Decimal)) and -MOST <= limit <= MOST:
+                if isinstance(limit, (int, float, Decimal)) and is_writable(limit):
                     number = limit if isinstance(limit, int) else float(limit)
                     found[keyword] = narrower(number, found.get(keyword, number))
     return found
@@ -195,7 +185,7 @@ class Describer:
 
     def form(self, form: Any, *, names: Collection[str] | None = None) -> Schema:
         """What a form takes; with `names`, of these fields alone."""
-        properties, required, missing = {}, [], []
+        properties, missing = {}, []
         for name, field in shown_fields(form).items():
             if names is not None and name not in names:
                 continue
@@ -213,12 +203,11 @@ class Describer:
                     raise
                 log_once(f"{type(form).__name__}.{name}", "cannot be described.", error)
                 properties[name] = {}
-            if field.required and not self.partial and not is_filled_in(field, initial):
-                required.append(name)
         if missing:
             raise NotAskable(f"A person cannot be asked for {', '.join(missing)} in a form.")
         schema: Schema = {"type": "object", "properties": properties}
-        if required:
+        required = [name for name in needed_fields(form) if name in properties]
+        if required and not self.partial:
             schema["required"] = required
         return schema if self.flat else {**schema, "additionalProperties": False}
 
@@ -279,10 +268,13 @@ class Describer:
             return {}
         if self.flat and schema["type"] != "boolean" and not self.features.rich_elicitation:
             return {}
-        value = plain(initial)
+        try:
+            value = plain(initial)
+        except (TypeError, ValueError):
+            return {}
         if schema.get("type") in ("string", ["string", "null"]) and isinstance(value, int):
             value = str(value)  # of a choice
-        if value is NOTHING or value in field.empty_values:
+        if value in field.empty_values:
             return {}
         if isinstance(field, ModelChoiceField) and "oneOf" not in schema:
             return {}  # the key of a record that nobody has said may be seen

@@ -19,7 +19,6 @@ from mcp_django.exposure import fields as broken_fields
 from mcp_django.exposure.forms.schemas import (
     MOST_CHOICES,
     MOST_RECORDS,
-    NOTHING,
     Describer,
     plain,
 )
@@ -196,8 +195,8 @@ def test_without_time_zones_a_time_is_no_date_time_of_json_schema():
         (forms.DecimalField(initial=Decimal("1.50")), "1.50"),
         (forms.DateField(initial=date(2026, 1, 1)), "2026-01-01"),
         (forms.DateTimeField(initial=datetime(2026, 1, 1, tzinfo=UTC)),
-         "2026-01-01T00:00:00+00:00"),
-        (forms.DurationField(initial=timedelta(hours=1)), "P0DT01H00M00S"),
+         "2026-01-01T00:00:00Z"),
+        (forms.DurationField(initial=timedelta(hours=1)), "PT3600S"),
         (forms.UUIDField(initial=UUID(int=1)), "00000000-0000-0000-0000-000000000001"),
         (forms.ChoiceField(choices=[(1, "One")], initial=1), "1"),
         (forms.ChoiceField(choices=[(True, "Yes")], initial=True), "True"),
@@ -433,9 +432,12 @@ def test_what_the_form_of_a_model_has_accepted_fits_its_schema(name, text):
     if not form.is_valid():
         return
 
-    sent = as_sent(form.fields[name], form.cleaned_data[name])
+    try:
+        sent = as_sent(form.fields[name], form.cleaned_data[name])
+    except ValueError:  # JSON of Python may be NaN
+        return
 
-    assert sent is NOTHING or RawSchema(schema, what="It").fault(sent) is None
+    assert RawSchema(schema, what="It").fault(sent) is None
 
 
 @pytest.mark.django_db
