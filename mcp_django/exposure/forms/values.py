@@ -26,11 +26,11 @@ from django.http import QueryDict
 from django.utils import timezone
 from django.utils.choices import flatten_choices
 from django.utils.datastructures import MultiValueDict
-from django.utils.dateparse import parse_date, parse_datetime, parse_duration, parse_time
+from django.utils.dateparse import parse_date, parse_datetime
 from django.utils.text import get_valid_filename
 
 from mcp_django.conf import get_config
-from mcp_django.exposure.fields import boolean
+from mcp_django.exposure.fields import boolean, duration, iso_time
 from mcp_django.exposure.forms.schemas import (
     MOST_ALLOWED,
     InvalidValue,
@@ -58,29 +58,13 @@ def parsed(field: fields.Field, value: Any) -> Any:
     return value
 
 
-def number(value: Any) -> Decimal:
-    """Not parsed by the form: "1234.125" in a German form is 1234125."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise InvalidValue(f"{shown_value(value)} is not a number.")
-    found = None
-    if "_" not in str(value):  # Python takes "__5" for 5.
-        with suppress(InvalidOperation):
-            found = Decimal(str(value).strip())
-    if found is None:
-        raise InvalidValue(f"{shown_value(value)} is not a number.")
-    # Written out, 1e999999999 would fill the memory.
-    if not found.is_finite() or abs(found.adjusted()) > MOST_DIGITS:
-        raise InvalidValue(f"{shown_value(value)} is out of range.")
-    return found
-
-
-def by(parse: Callable[[str], Any], what: str) -> Callable[[Any], Any]:
+def by(parse: Callable[[Any], Any], what: str) -> Callable[[Any], Any]:
     def read(value: Any) -> Any:
         try:
-            text = value.strip() if isinstance(value, str) else ""
+            text = value.strip() if isinstance(value, str) else value
             # Django takes the empty text for a duration of zero.
-            found = parse(text) if text else None
-        except (ValueError, OverflowError):
+            found = None if text == "" else parse(text)
+        except (ValueError, TypeError, OverflowError, InvalidOperation):
             found = None
         if found is None:
             raise InvalidValue(f"{shown_value(value)} is not {what}.")
@@ -89,12 +73,16 @@ def by(parse: Callable[[str], Any], what: str) -> Callable[[Any], Any]:
     return read
 
 
-def tick(value: Any) -> bool:
-    """Before the form: the text "false" would tick a box."""
-    try:
-        return boolean(value)
-    except TypeError:
-        raise InvalidValue(f"{shown_value(value)} is not true or false.") from None
+def number(value: Any) -> Decimal:
+    """Not parsed by the form: "1234.125" in a German form is 1234125."""
+    # Python takes "__5" for 5.
+    if isinstance(value, bool) or not isinstance(value, (int, float, str)) or "_" in str(value):
+        raise TypeError
+    found = Decimal(str(value))
+    # Written out, 1e999999999 would fill the memory.
+    if not found.is_finite() or abs(found.adjusted()) > MOST_DIGITS:
+        raise InvalidValue(f"{shown_value(value)} is out of range.")
+    return found
 
 
 def instant(text: str) -> datetime | None:
@@ -106,33 +94,16 @@ def instant(text: str) -> datetime | None:
     return found
 
 
-def time_of_day(text: str) -> time | None:
-    """A time of day. It has no offset: Django would drop one without a word."""
-    with suppress(ValueError):
-        if time.fromisoformat(text).tzinfo is not None:
-            return None
-    return parse_time(text)
-
-
-#: Most databases hold durations as microseconds in 64 bits.
-LONGEST_SPAN = timedelta(microseconds=2**63 - 1)
-
-
-def span(text: str) -> timedelta | None:
-    found = parse_duration(text)
-    if found is not None and abs(found) > LONGEST_SPAN:
-        raise InvalidValue(f"{shown_value(text)} is out of range.")
-    return found
-
-
+#: Before the form: the text "false" would tick a box.
+tick = by(boolean, "true or false")
 PARSERS: tuple[tuple[type[fields.Field], Callable[[Any], Any]], ...] = (
     (fields.NullBooleanField, tick),
-    (fields.IntegerField, number),
+    (fields.IntegerField, by(number, "a number")),
     (fields.SplitDateTimeField, by(instant, "a time such as 2026-01-31T14:30:00+00:00")),
     (fields.DateTimeField, by(instant, "a time such as 2026-01-31T14:30:00+00:00")),
     (fields.DateField, by(parse_date, "a day such as 2026-01-31")),
-    (fields.TimeField, by(time_of_day, "a time of day such as 14:30:00")),
-    (fields.DurationField, by(span, "a duration such as P1DT2H30M")),
+    (fields.TimeField, by(iso_time, "a time of day such as 14:30:00")),
+    (fields.DurationField, by(duration, "a duration such as P1DT2H30M")),
 )
 #: What forms compare by its value, so that it can be checked whether they understood it.
 EXACT = (Decimal, bool, date, time, timedelta, list)
