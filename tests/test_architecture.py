@@ -109,17 +109,17 @@ def test_no_module_of_the_package_is_longer_than_700_lines():
 #: Lines of each room with its blank lines, without migrations. A number may go down, and goes up
 #: only where another one goes down by as much: a feature pays with a deletion.
 BUDGET = {
-    ("protocol",): 1_986,
-    ("exposure",): 4_763,
-    ("exposure/query",): 5_603,
-    ("exposure/admin_bridge", "exposure/forms"): 5_909,
+    ("protocol",): 1_988,
+    ("exposure",): 4_722,
+    ("exposure/query",): 5_691,
+    ("exposure/admin_bridge", "exposure/forms"): 5_814,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
-    ): 7_135,
+    ): 7_142,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_271,
     ("stores", "transports"): 8_084,
-    ("admin",): 4_198,
-    ("", "templating", "testing", "management", "templatetags"): 3_689,
+    ("admin",): 4_197,
+    ("", "templating", "testing", "management", "templatetags"): 3_693,
     ("oauth",): 1_822,
 }
 
