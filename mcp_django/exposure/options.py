@@ -227,7 +227,7 @@ class ModelExposure:
         """
         if self.mask_groups is None:
             return True
-        groups = groups_of(request.user)
+        groups = group_names(request.user)
         return groups is None or not set(groups.values()).isdisjoint(self.mask_groups)
 
     def get_ordering(self, request: HttpRequest) -> Sequence[Any]:
@@ -269,7 +269,7 @@ class WaitingExposure(ModelExposure):
     is_offered = False
 
 
-def groups_of(user: Any) -> Mapping[Any, str] | None:
+def group_names(user: Any) -> Mapping[Any, str] | None:
     """Return the names of the groups of a user by their keys, read once and kept on the object,
     as Django keeps permissions. None for somebody who cannot be in one.
     """

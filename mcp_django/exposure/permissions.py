@@ -31,7 +31,7 @@ from mcp_django.exposure.decisions import Exposed, PromptDecision, ToolDecision,
 from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.exposure.options import (
     ModelExposure,
-    groups_of,
+    group_names,
     has_plain_manager,
     looks_at_object,
     may_view,
@@ -273,7 +273,7 @@ class Rights:
         known, user = principal_groups.of(self.principal), self.principal.user
         if None in known:
             return known[None]
-        found = frozenset(groups_of(user) or ())
+        found = frozenset(group_names(user) or ())
         if is_plain(user):
             known[None] = found
         return found

@@ -391,7 +391,7 @@ class Comparison:
         # A sentence may quote a text of several lines.
         unsure = {""} if "\\n" in json.dumps(arguments) else set()
         # What the page would fail on, it does not come to where it finds something else.
-        unsure |= {"took"} if re.search(r"took: .*[0-9]{6}.* is not a duration", by_tool.text) else set()
+        unsure |= {"took"} if re.search(r"took: .*\d{6}.* is not a dur", by_tool.text) else set()
         missing, more = by_person.errors - told - unsure, told - by_person.errors - unsure
         # What is no argument of any tool is told alone.
         is_part = "more errors" in said or said.startswith("Argument ")

@@ -41,8 +41,8 @@ from mcp_django.exposure.query.tables import (
     concatenated,
     encode_fitting,
     longest_answer,
-    shortened,
     with_members,
+    with_short_texts,
 )
 
 #: Pages of rows that may be judged one by one before a short page goes out.
@@ -332,7 +332,7 @@ def get_record(
     table = row.table()
     encoded = encoder.encode(table.objects()[0])
     if longest is not None and len(encoded) > longest:
-        encoded = encoder.encode(shortened(table).objects()[0])
+        encoded = encoder.encode(with_short_texts(table).objects()[0])
         if len(encoded) > longest:
             raise QueryError(
                 f"This record has {len(encoded)} bytes, which is too long for one answer, with "

@@ -118,7 +118,7 @@ LONGEST_IN_RECORD = 4_000
 MOST_IN_LONG_RECORD = 20
 
 
-def shortened(table: Table) -> Table:
+def with_short_texts(table: Table) -> Table:
     """The same rows with the beginnings of long texts and values of JSON, and how each goes on."""
 
     def short(name: str, cell: Any) -> Any:
