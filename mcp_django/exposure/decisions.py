@@ -28,7 +28,7 @@ from mcp_django.exposure.generation import (
     watch,
 )
 from mcp_django.exposure.limits import is_missing_table
-from mcp_django.exposure.options import ModelExposure, group_names, is_secret, looks_secret
+from mcp_django.exposure.options import ModelExposure, is_secret, looks_secret
 from mcp_django.exposure.paths import (
     OPTIONS,
     RETURN,
@@ -424,7 +424,9 @@ def rights_digest(principal: Principal) -> str:
         # A user class of the site may lack any of these.
         flags = [getattr(user, name, None) for name in ("is_active", "is_staff", "is_superuser")]
         permissions: Any = () if flags[-1] else getattr(user, "get_all_permissions", tuple)()
-        rights = (flags, permissions, group_names(user), principal.scopes, principal.restriction)
+        groups = getattr(user, "groups", None)
+        keys = () if groups is None else set(groups.values_list("pk", flat=True))
+        rights = (flags, permissions, keys, principal.scopes, principal.restriction)
         found = known[None] = in_one_order(rights, decisions(principal.server))
     return digest_of(found + declared(registry.candidates))
 

@@ -227,8 +227,8 @@ class ModelExposure:
         """
         if self.mask_groups is None:
             return True
-        groups = group_names(request.user)
-        return groups is None or not set(groups.values()).isdisjoint(self.mask_groups)
+        names = group_names(request.user)
+        return names is None or not names.isdisjoint(self.mask_groups)
 
     def get_ordering(self, request: HttpRequest) -> Sequence[Any]:
         """The order of records for this request, as in `ordering`. It is used if the caller may
@@ -269,17 +269,18 @@ class WaitingExposure(ModelExposure):
     is_offered = False
 
 
-def group_names(user: Any) -> Mapping[Any, str] | None:
-    """Return the names of the groups of a user by their keys, read once and kept on the object,
-    as Django keeps permissions. None for somebody who cannot be in one.
+def group_names(user: Any) -> frozenset[str] | None:
+    """Return the names of the groups of a user, read once and kept on the object, as Django keeps
+    permissions. None for somebody who cannot be in one.
     """
     groups = getattr(user, "groups", None)
     # A site's own user may have groups of another kind.
     if user.pk is None or groups is None or groups.model._meta.label != "auth.Group":
         return None
-    if not hasattr(user, "_mcp_groups"):
-        user._mcp_groups = dict(groups.values_list("pk", "name"))
-    return user._mcp_groups  # type: ignore[no-any-return]
+    if not hasattr(user, "_mcp_group_names"):
+        user._mcp_group_names = frozenset(groups.values_list("name", flat=True))
+    names: frozenset[str] = user._mcp_group_names
+    return names
 
 
 def has_plain_manager(model: type[Model]) -> bool:

@@ -31,7 +31,6 @@ from mcp_django.exposure.decisions import Exposed, PromptDecision, ToolDecision,
 from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.exposure.options import (
     ModelExposure,
-    group_names,
     has_plain_manager,
     looks_at_object,
     may_view,
@@ -270,11 +269,15 @@ class Rights:
 
     @cached_property
     def _groups(self) -> frozenset[Any]:
-        known, user = principal_groups.of(self.principal), self.principal.user
+        known = principal_groups.of(self.principal)
         if None in known:
             return known[None]
-        found = frozenset(group_names(user) or ())
-        if is_plain(user):
+        theirs = getattr(self.principal.user, "groups", None)
+        # A site's own user may have groups of another kind, whose keys mean nothing here.
+        if theirs is None or theirs.model._meta.label != "auth.Group":
+            return frozenset()
+        found = frozenset(theirs.values_list("pk", flat=True))
+        if is_plain(self.principal.user):
             known[None] = found
         return found
 
