@@ -116,7 +116,9 @@ def test_every_answer_is_the_one_that_the_page_shows(steps):
             continue
         text = step.result["content"][0]["text"]
         if step.shown.language == "json":
-            assert json.loads(text) == json.loads(step.shown.text), step.shown
+            told, shown = json.loads(text), json.loads(step.shown.text)
+            assert told.pop("now", "")[:4] >= shown.pop("now", "")[:4]
+            assert told == shown, step.shown
         else:
             assert step.result["isError"]
             assert text == " ".join(step.shown.text.split()), step.shown

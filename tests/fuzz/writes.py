@@ -185,6 +185,7 @@ class Filling:
             self.rows[formset.prefix, number] = form.prefix
             if row.get("delete"):  # and then nobody types anything in it
                 self.put({form.add_prefix("DELETE"): ["on"]})
+                self.rules |= {"format"} if is_huge(row) else set()
                 continue
             for name in row.keys() - {"pk", "delete"}:
                 self.fill_in(form, name, row[name])

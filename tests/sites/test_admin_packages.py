@@ -502,7 +502,6 @@ def test_a_text_in_a_table_of_its_own_counts_as_a_field_of_the_record(client):
     assert trial["changed"] == changed["changed"] == {"title": ["Choir", "Band"]}
     # Neither does the cache of the package keep what was tried.
     assert after_trying == read
-    assert changed["record"]["title"] == "Band"
     assert "This record was changed after you read it." in late
     (entry,) = client.data("get_history", **asked)["history"]
     assert entry["change"].startswith("Changed Title.")

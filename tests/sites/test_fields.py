@@ -114,7 +114,7 @@ def test_the_other_fields_of_a_model_with_blocks_can_be_written(connect, people,
     made = client.data("create_record", model=Page, values={"title": "Oat"})
 
     assert list(changed["changed"]) == ["title"]
-    assert changed["record"]["title"] == "Spelt"
+    assert changed["changed"]["title"][1] == "Spelt"
     assert [str(one) for one in blocks_of(page)] == [str(one) for one in before]
     assert made["record"]["title"] == "Oat"
     assert made["record"]["body"] == []

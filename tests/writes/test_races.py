@@ -73,7 +73,7 @@ def test_of_two_writers_with_one_version_one_is_refused(race, client, thing):
 
     assert [done.is_error, refused.is_error] == [False, True]
     assert "changed after you read it" in refused.text
-    assert Thing.objects.get().title == done.data["record"]["title"]
+    assert Thing.objects.get().title == done.data["changed"]["title"][1]
 
 
 def test_of_two_calls_with_one_key_one_creates(race, db):

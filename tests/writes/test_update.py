@@ -39,7 +39,6 @@ def test_one_field_that_is_sent_changes_one_field(client, thing, snapshot, langu
     assert not answer.is_error, answer.text
     assert differing(before, snapshot(thing)) == {"title"}
     assert list(answer.data["changed"]) == ["title"]
-    assert answer.data["record"]["title"] == "new"
 
 
 @pytest.mark.thorough
@@ -430,7 +429,6 @@ def test_a_text_that_no_column_holds_is_a_part_of_the_record(client, monkeypatch
 
     assert read["motto"] == ""
     assert done["changed"] == {"motto": ["", "Go"]}
-    assert done["record"]["motto"] == "Go"
     assert "changed after you read it" in late
     (entry,) = client.data("get_history", **team)["history"]
     assert entry["change"].startswith("Changed motto.")

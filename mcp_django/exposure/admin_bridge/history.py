@@ -127,8 +127,9 @@ def before_and_after(
     the numbers of rows, which `changed` has. Without `before` the record is new.
     """
     relations = {one.name: one for one in relations_of(model, after.members)}
+    names = [*changed, *(() if before is None else moved_by_site(rights, model, before, after))]
     found: dict[str, Any] = {}
-    for name in changed:
+    for name in dict.fromkeys(names):
         if name in relations:
             found[name] = members_moved(rights, relations[name], before, after)
         elif name in after.record and (before is None or name in before.record):
@@ -139,6 +140,19 @@ def before_and_after(
         else:
             found[name] = changed[name] or UNREAD_CHANGE
     return found
+
+
+def moved_by_site(
+    rights: Rights, model: type[Model], before: RecordState, after: RecordState
+) -> list[str]:
+    """Return what code of the site may have changed along with what was sent: not masked columns,
+    and no time that each save sets.
+    """
+    masks = allowed_paths(rights, rights.exposed.exposures[model]).masks
+    silent = {path.text for path in masks}
+    silent |= {field.name for field in model._meta.fields if getattr(field, "auto_now", False)}
+    old, new = before.record, after.record
+    return [name for name in old if old[name] != new.get(name, old[name]) and name not in silent]
 
 
 def members_moved(

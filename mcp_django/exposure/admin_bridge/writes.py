@@ -540,7 +540,7 @@ def answer_of(
     before: RecordState | None,
     after: RecordState,
 ) -> dict[str, Any]:
-    """The record as this caller reads it, and what changed."""
+    """Return what changed, and a new record as this caller reads it."""
     model, using = exposure.model, router.db_for_write(exposure.model)
     changed = before_and_after(rights, model, saved.changed, before=before, after=after)
     found: dict[str, Any] = {"pk": key_as_json(saved.obj.pk), "changed": changed}
@@ -549,10 +549,11 @@ def answer_of(
         keep_values(saved, row)
     if version := version_in_form(rights, row):
         found["version"] = version
-    record: Any = after.record or None
-    if len(msgspec.json.encode(record)) > get_config().answer_budget:
-        record = {name: brief(value, mark=rights.mark) for name, value in record.items()}
-    found["record"] = record
+    if before is None:
+        record: Any = after.record or None
+        if len(msgspec.json.encode(record)) > get_config().answer_budget:
+            record = {name: brief(value, mark=rights.mark) for name, value in record.items()}
+        found["record"] = record
     return with_messages(rights, found, saved.messages)
 
 
