@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from copy import deepcopy
 from decimal import Decimal
@@ -151,7 +151,7 @@ class Arguments:
         Raises Refused, which names the argument and says what is wrong.
         """
         declared = as_declared(arguments, self._declared, takes_empty=self.takes_empty)
-        self._check_names(declared)
+        check_names(declared, self.annotations, required=self.required, of="tool")
         try:
             check_plain(declared, deepest=get_config().max_depth)
             read = msgspec.convert(declared, self.type)
@@ -160,15 +160,6 @@ class Arguments:
         except UNREADABLE:
             raise self._explain(declared) from None
         return read
-
-    def _check_names(self, arguments: Mapping[str, Any]) -> None:
-        unknown = sorted(name for name in arguments if name not in self.annotations)
-        if unknown:
-            hint, close = hint_about(unknown[0], self.annotations, of="tool")
-            more = f" and {len(unknown) - 1} more" if unknown[1:] else ""
-            raise Refused(f"Unknown argument {shown(unknown[0])}{more}. {hint}", close)
-        if missing := [name for name in self.required if name not in arguments]:
-            raise Refused(f"Missing argument: {', '.join(missing)}.", [])
 
     def _explain(self, arguments: Mapping[str, Any]) -> Refused:
         sentence, name = "These arguments cannot be read together.", ""
@@ -205,13 +196,18 @@ class Arguments:
         return made
 
 
-def hint_about(unknown: str, known: Collection[str], *, of: str) -> tuple[str, list[str]]:
-    """What a caller meant by an unknown argument, and the names of that."""
-    if close := get_close_matches(unknown[:LONGEST_SHOWN], known, n=1):
-        return f"Did you mean {close[0]}?", close
-    if known:
-        return f"This {of} takes: {', '.join(known)}.", []
-    return f"This {of} takes no arguments.", []
+def check_names(
+    arguments: Collection[str], known: Collection[str], *, required: Iterable[str], of: str
+) -> None:
+    """Raise Refused for a name that is unknown, and for one that is missing."""
+    if unknown := sorted(name for name in arguments if name not in known):
+        close = get_close_matches(unknown[0][:LONGEST_SHOWN], known, n=1)
+        taken = f": {', '.join(known)}" if known else " no arguments"
+        hint = f"Did you mean {close[0]}?" if close else f"This {of} takes{taken}."
+        more = f" and {len(unknown) - 1} more" if unknown[1:] else ""
+        raise Refused(f"Unknown argument {shown(unknown[0])}{more}. {hint}", close)
+    if missing := [name for name in required if name not in arguments]:
+        raise Refused(f"Missing argument: {', '.join(missing)}.", [])
 
 
 def as_declared(

@@ -19,7 +19,7 @@ from django.http import HttpRequest
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure.functions.arguments import hint_about, shown
+from mcp_django.exposure.functions.arguments import check_names, shown
 from mcp_django.exposure.functions.json_schemas import without_none
 from mcp_django.exposure.functions.results import messages_of, refusals_in_words
 from mcp_django.exposure.functions.signatures import SiteOptions
@@ -141,12 +141,8 @@ class PromptArguments:
 
     def read(self, given: Mapping[str, str]) -> dict[str, Any]:
         """The values by name. Raises ToolError for what is unknown, missing or unreadable."""
-        if unknown := sorted(given.keys() - self.by_name.keys()):
-            hint, _ = hint_about(unknown[0], self.by_name, of="prompt")
-            raise ToolError(f"Unknown argument {shown(unknown[0])}. {hint}")
         required = [one.name for one in self.definitions if one.required]
-        if missing := [name for name in required if name not in given]:
-            raise ToolError(f"Missing argument: {', '.join(missing)}.")
+        check_names(given, self.by_name, required=required, of="prompt")
         return {
             name: argument.read(given[name])
             for name, argument in self.by_name.items()
