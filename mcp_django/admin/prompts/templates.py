@@ -341,6 +341,6 @@ def take_over(model_admin: PromptTemplateAdmin, request: HttpRequest, steps: lis
         for step in steps:
             if step.is_new:
                 model_admin.log_addition(request, step.template, "Uploaded.")
-            elif step.changes_anything:
+            elif step.is_changed:
                 model_admin.log_change(request, step.template, "Replaced by an upload.")
     messages.success(request, "Uploaded. " + ", ".join(map(str, steps)) + ".")

@@ -65,15 +65,10 @@ class Step:
     contents: Contents
     groups: Sequence[Group]
     is_new: bool
-    changes_template: bool
-    changes_contents: bool
-
-    @property
-    def changes_anything(self) -> bool:
-        return self.changes_template or self.changes_contents
+    is_changed: bool
 
     def __str__(self) -> str:
-        what = "new" if self.is_new else "changed" if self.changes_anything else "as it was"
+        what = "new" if self.is_new else "changed" if self.is_changed else "as it was"
         return f"{self.template.name}: {what}"
 
 
@@ -81,11 +76,15 @@ class Step:
 
 
 def document_of(template: PromptTemplate) -> dict[str, Any]:
-    found = {
-        **{name: getattr(template, name) for name in DOCUMENT_COLUMNS},
-        "groups": sorted(template.groups.values_list("name", flat=True)),
-        **contents_of(newest_version(template)).as_plain(),
-    }
+    groups = template.groups.values_list("name", flat=True)
+    return as_document(template, groups, contents_of(newest_version(template)))
+
+
+def as_document(
+    template: PromptTemplate, groups: Iterable[str], contents: Contents
+) -> dict[str, Any]:
+    columns = {name: getattr(template, name) for name in DOCUMENT_COLUMNS}
+    found = {**columns, "groups": sorted(groups), **contents.as_plain()}
     return {name: value for name, value in found.items() if value not in ("", [])}
 
 
@@ -141,9 +140,8 @@ def step_of(document: Document, *, server: str) -> Step:
     templates = PromptTemplate.objects.filter(server=server, name=document.name)
     template = templates.first() or PromptTemplate(server=server)
     is_new = template.pk is None
-    columns = {name: getattr(document, name) for name in DOCUMENT_COLUMNS}
-    is_changed = any(getattr(template, name) != columns[name] for name in columns)
-    vars(template).update(columns)
+    before = None if is_new else document_of(template)
+    vars(template).update({name: getattr(document, name) for name in DOCUMENT_COLUMNS})
     groups = list(Group.objects.filter(name__in=document.groups))
     known = {one.name for one in groups}
     # Without the group it would be for everybody.
@@ -164,10 +162,7 @@ def step_of(document: Document, *, server: str) -> Step:
         contents=contents,
         groups=groups,
         is_new=is_new,
-        changes_template=is_new
-        or is_changed
-        or set(template.groups.values_list("name", flat=True)) != known,
-        changes_contents=is_new or contents_of(newest_version(template)) != contents,
+        is_changed=before != as_document(template, known, contents),
     )
 
 
@@ -204,8 +199,8 @@ def carry_out(steps: Sequence[Step], *, user: Any = None, comment: str = "") -> 
     """Import all of them, or none. A document that changes nothing makes no version."""
     with transaction.atomic(using=router.db_for_write(PromptTemplate)):
         for step in steps:
-            if step.changes_template:
+            if step.is_changed:
                 step.template.save()
                 step.template.groups.set(step.groups)
-            if step.changes_contents:
-                add_version(step.template, step.contents, user=user, comment=comment)
+                if contents_of(newest_version(step.template)) != step.contents:
+                    add_version(step.template, step.contents, user=user, comment=comment)
