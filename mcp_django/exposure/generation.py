@@ -11,7 +11,6 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from django.contrib.auth import get_user_model
@@ -55,12 +54,6 @@ class CacheVersion(NamedTuple):
     places: Places
 
 
-@dataclass(frozen=True)
-class Reading:
-    cache_version: CacheVersion
-    at: float
-
-
 class CacheVersions:
     """The numbers as one process knows them. Any thread may ask."""
 
@@ -68,18 +61,19 @@ class CacheVersions:
         self.clock = clock
         #: Changes that this process has made or announced.
         self.own = 0
-        self._readings: dict[tuple[str, Places], Reading] = {}
+        #: Each with the time of its reading.
+        self._readings: dict[tuple[str, Places], tuple[CacheVersion, float]] = {}
         self._lock = threading.Lock()
         # Held during the query, apart from the other: the event loop never waits for a database.
         self._reading = threading.Lock()
 
     def known_cache_version(self, server: str = DEFAULT_SERVER) -> CacheVersion | None:
         """The version if it was read within the last second. Never a query."""
-        reading = self._readings.get((server, places()))
+        found, at = self._readings.get((server, places()), (None, 0.0))
         # Nothing is believed that was read before a change of this process.
-        if reading is None or reading.cache_version.own != self.own:
+        if found is None or found.own != self.own:
             return None
-        return reading.cache_version if self.clock() - reading.at < BELIEVED else None
+        return found if self.clock() - at < BELIEVED else None
 
     def cache_version(self, server: str = DEFAULT_SERVER) -> CacheVersion:
         """The version now. Take it before reading what you are going to keep under it."""
@@ -91,13 +85,12 @@ class CacheVersions:
 
     def _read(self, server: str) -> CacheVersion:
         key = server, places()
-        own, now, before = self.own, self.clock(), self._readings.get(key)
-        number = read_number(
-            server, otherwise=0 if before is None else before.cache_version.number
-        )
+        own, now = self.own, self.clock()
+        before, _ = self._readings.get(key, (None, 0.0))
+        number = read_number(server, otherwise=0 if before is None else before.number)
         found = CacheVersion(number, own, key[1])
         # Of no use after a change of this process during the query: it may be older than that.
-        self._readings[key] = Reading(found, now)
+        self._readings[key] = found, now
         return found
 
     def forget(self) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -502,17 +503,12 @@ def key_value(part: Any, value: Any, *, using: str) -> Any:
 
 def stored_key(model: ModelClass, given: Iterable[Any]) -> tuple[Any, ...]:
     """The values of a key as a database gives them back: code may have assigned "5" for 5."""
-    return tuple(
-        to_python(target_of(part), value)
-        for part, value in zip(model._meta.pk_fields, given, strict=True)
-    )
-
-
-def to_python(field: Any, value: Any) -> Any:
-    try:
-        return field.to_python(value)
-    except (ValidationError, ValueError, TypeError):
-        return value
+    key = []
+    for part, value in zip(model._meta.pk_fields, given, strict=True):
+        with suppress(ValidationError, ValueError, TypeError):
+            value = target_of(part).to_python(value)
+        key.append(value)
+    return tuple(key)
 
 
 def spell(value: Any) -> str:

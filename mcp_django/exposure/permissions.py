@@ -219,7 +219,9 @@ class Rights:
 
     @cached_property
     def _gates(self) -> Any:
-        # The admin is optional.
+        """The sites of the admin, which is optional."""
+        if not apps.is_installed("django.contrib.admin"):
+            return None
         from mcp_django.exposure.admin_sites import Gates
 
         return Gates(self.request)
@@ -357,9 +359,7 @@ class Rights:
         # A source that is kept for the principal need not be looked for again.
         if (admin := getattr(self._source(model), "admin", None)) is not None:
             return admin
-        if not apps.is_installed("django.contrib.admin"):
-            return None
-        return self._gates.admin_of(model)
+        return self._gates and self._gates.admin_of(model)
 
     def is_constant(self, model: type[Model]) -> bool:
         """Whether the answers about a model hold for every call of this principal."""
@@ -412,7 +412,7 @@ class Rights:
         asked: PermissionSource | None = PermissionSource(model, exposure)
         if exposure is not None and exposure.decides_itself:
             asked = ExposureSource(model, exposure)
-        elif apps.is_installed("django.contrib.admin"):
+        elif self._gates is not None:
             asked = self._gates.source_of(model, otherwise=asked)
         if asked is None or not asked.may_view(self.request):
             return None
