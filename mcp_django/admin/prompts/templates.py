@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from difflib import unified_diff
 from functools import partial
 from typing import Any
 
@@ -21,7 +23,7 @@ from mcp_django.admin.pages import found_object, missing, render_page, url_of
 from mcp_django.admin.prompts.forms import PromptForm
 from mcp_django.admin.prompts.previews import preview
 from mcp_django.exposure.decisions import exposed_by
-from mcp_django.exposure.prompts.contents import BrokenContents
+from mcp_django.exposure.prompts.contents import BrokenContents, Contents
 from mcp_django.exposure.prompts.documents import (
     LARGEST,
     BrokenDocuments,
@@ -36,10 +38,8 @@ from mcp_django.exposure.prompts.stored import (
     add_version,
     body_of,
     contents_of,
-    difference,
     names_of,
     newest_version,
-    readable,
 )
 from mcp_django.exposure.registry import registry
 from mcp_django.models import PromptTemplate, PromptVersion
@@ -227,15 +227,33 @@ def versions(
     )
 
 
+def readable(contents: Contents) -> Iterator[str]:
+    """Contents as lines for people."""
+    for argument in contents.arguments:
+        facts = [argument.type, argument.model, "required" if argument.required else "optional"]
+        yield f"argument {argument.name}: {', '.join(fact for fact in facts if fact)}"
+        if argument.title:
+            yield f"  title: {argument.title}"
+        yield from (f"  description: {line}" for line in argument.description.splitlines())
+        yield from (f"  choice: {choice}" for choice in argument.choices)
+    for message in contents.messages:
+        yield f"{message.role}:"
+        resource = message.resource
+        lines = [f"resource {resource}"] if resource else message.text.splitlines()
+        yield from (f"  {line}" for line in lines)
+
+
 def described(template: PromptTemplate, version: PromptVersion) -> dict[str, Any]:
     before = template.versions.filter(number__lt=version.number).order_by("-number").first()
     contents = contents_of(version)
-    lines = difference(contents_of(before), contents)
+    old, new = list(readable(contents_of(before))), list(readable(contents))
+    # Without the header of `diff -u`.
+    lines = list(unified_diff(old, new, lineterm="", n=2))[2:]
     return {
         "version": version,
         "before": before,
         "lines": [(KINDS[line[:1]], line) for line in lines],
-        "text": "\n".join(readable(contents)),
+        "text": "\n".join(new),
     }
 
 

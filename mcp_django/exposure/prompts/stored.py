@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from difflib import get_close_matches, unified_diff
+from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -87,28 +87,6 @@ def contents_of(version: PromptVersion | None) -> Contents:
         return parse_contents(version.arguments, version.messages)
     except BrokenContents:
         return Contents()
-
-
-def difference(before: Contents, after: Contents) -> list[str]:
-    """The lines that differ and some around them, as `diff -u` shows them without its header."""
-    lines = unified_diff([*readable(before)], [*readable(after)], lineterm="", n=2)
-    return list(lines)[2:]
-
-
-def readable(contents: Contents) -> Iterator[str]:
-    """Contents as lines for people."""
-    for argument in contents.arguments:
-        facts = [argument.type, argument.model, "required" if argument.required else "optional"]
-        yield f"argument {argument.name}: {', '.join(fact for fact in facts if fact)}"
-        if argument.title:
-            yield f"  title: {argument.title}"
-        yield from (f"  description: {line}" for line in argument.description.splitlines())
-        yield from (f"  choice: {choice}" for choice in argument.choices)
-    for message in contents.messages:
-        yield f"{message.role}:"
-        resource = message.resource
-        lines = [f"resource {resource}"] if resource else message.text.splitlines()
-        yield from (f"  {line}" for line in lines)
 
 
 # Objects as arguments: templates get what the caller may read of them, and nothing else.
