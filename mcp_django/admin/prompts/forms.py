@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from django.core.exceptions import ValidationError
+from django.db import models
 from django.forms import (
     BooleanField,
     CharField,
@@ -26,12 +28,15 @@ from django.utils.safestring import SafeString
 
 from mcp_django.admin.pages import AnyModelForm
 from mcp_django.exposure.decisions import exposed_by
+from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.paths import RETURN, declaration_of
 from mcp_django.exposure.prompts.contents import (
     LONGEST_DESCRIPTION,
     LONGEST_TITLE,
     MOST_ARGUMENTS,
     MOST_MESSAGES,
     ArgumentContent,
+    Body,
     BrokenContents,
     Contents,
     Problem,
@@ -40,10 +45,11 @@ from mcp_django.exposure.prompts.contents import (
     parse_contents,
 )
 from mcp_django.exposure.prompts.documents import name_problem
-from mcp_django.exposure.prompts.stored import attribute_problems, contents_of, newest_version
+from mcp_django.exposure.prompts.stored import contents_of, names_of, newest_version
 from mcp_django.exposure.registry import registry
 from mcp_django.models import PromptTemplate
 from mcp_django.principal import DEFAULT_SERVER
+from mcp_django.templating.engine import RestrictedTemplate
 
 # A field of a form that is a list of small forms: rows that people add, fill in and order.
 #
@@ -289,3 +295,49 @@ class PromptForm(AnyModelForm):
     @property
     def has_new_contents(self) -> bool:
         return self.contents is not None and self.contents != self.before
+
+
+# Names in messages that nothing would be printed for.
+
+
+def attribute_problems(body: Body, exposures: Mapping[str, ModelExposure]) -> Iterator[Problem]:
+    """Uses of objects in messages that would always print nothing, by the labels of models.
+
+    What is hidden and what never was get the same sentence.
+    """
+    for at, (_, content) in enumerate(body.parts):
+        uses = content.uses if isinstance(content, RestrictedTemplate) else ()
+        for line, (name, *bits) in uses:
+            exposure = exposures.get(body.contents.models.get(name, ""))
+            if exposure is None or not bits:
+                continue
+            if fault := attribute_fault(exposure, name, bits):
+                yield Problem(part="messages", at=at, field="text", line=line, sentence=fault)
+
+
+#: Fields whose values have no parts.
+SCALARS = (
+    models.CharField,
+    models.TextField,
+    models.IntegerField,
+    models.DecimalField,
+    models.DateField,
+)
+
+
+def attribute_fault(exposure: ModelExposure, name: str, bits: Sequence[str]) -> str | None:
+    """What is wrong with a use of an object, by the name of its argument and what follows it."""
+    text, names = ".".join(bits), names_of(exposure)
+    if any(own == text or own.startswith(f"{text}.") for own in names):
+        return None
+    for path in declaration_of(exposure).paths[RETURN]:
+        inner = bits[len(path.names) :]
+        if inner and tuple(bits[: len(path.names)]) == path.names:
+            # A relation has a key. JSON and lists may have anything.
+            has_parts = not isinstance(path.field, SCALARS)
+            if inner == ["pk"] if path.field.is_relation else has_parts:
+                return None
+            break
+    close = get_close_matches(text[:60], names, n=1, cutoff=0.5)
+    hint = f"did you mean {name}.{close[0]}?" if close else f"it has: {', '.join(names[:20])}"
+    return f"{exposure.label} has no {ascii(text)[1:-1][:60]} that prompts may use; {hint}"

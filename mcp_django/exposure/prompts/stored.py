@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
-from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +29,6 @@ from mcp_django.exposure.prompts.contents import (
     Body,
     BrokenContents,
     Contents,
-    Problem,
     TemplatePrompt,
     compile_contents,
     parse_contents,
@@ -45,7 +43,6 @@ from mcp_django.exposure.resources.models import key_of
 from mcp_django.models import PromptTemplate, PromptVersion
 from mcp_django.principal import READ
 from mcp_django.protocol.results import PromptDefinition
-from mcp_django.templating.engine import RestrictedTemplate
 from mcp_django.templating.lookups import Code, Record
 
 if TYPE_CHECKING:
@@ -258,49 +255,6 @@ def names_of(exposure: ModelExposure) -> list[str]:
         if choices_of(path.field):
             names.append(".".join((*path.names[:-1], f"get_{path.names[-1]}_display")))
     return list(dict.fromkeys(names))
-
-
-def attribute_problems(body: Body, exposures: Mapping[str, ModelExposure]) -> Iterator[Problem]:
-    """Uses of objects in messages that would always print nothing, by the labels of models.
-
-    What is hidden and what never was get the same sentence.
-    """
-    for at, (_, content) in enumerate(body.parts):
-        uses = content.uses if isinstance(content, RestrictedTemplate) else ()
-        for line, (name, *bits) in uses:
-            exposure = exposures.get(body.contents.models.get(name, ""))
-            if exposure is None or not bits:
-                continue
-            if fault := attribute_fault(exposure, name, bits):
-                yield Problem(part="messages", at=at, field="text", line=line, sentence=fault)
-
-
-#: Fields whose values have no parts.
-SCALARS = (
-    models.CharField,
-    models.TextField,
-    models.IntegerField,
-    models.DecimalField,
-    models.DateField,
-)
-
-
-def attribute_fault(exposure: ModelExposure, name: str, bits: Sequence[str]) -> str | None:
-    """What is wrong with a use of an object, by the name of its argument and what follows it."""
-    text, names = ".".join(bits), names_of(exposure)
-    if any(own == text or own.startswith(f"{text}.") for own in names):
-        return None
-    for path in declaration_of(exposure).paths[RETURN]:
-        inner = bits[len(path.names) :]
-        if inner and tuple(bits[: len(path.names)]) == path.names:
-            # A relation has a key. JSON and lists may have anything.
-            has_parts = not isinstance(path.field, SCALARS)
-            if inner == ["pk"] if path.field.is_relation else has_parts:
-                return None
-            break
-    close = get_close_matches(text[:60], names, n=1, cutoff=0.5)
-    hint = f"did you mean {name}.{close[0]}?" if close else f"it has: {', '.join(names[:20])}"
-    return f"{exposure.label} has no {ascii(text)[1:-1][:60]} that prompts may use; {hint}"
 
 
 # What staff decided about prompts of code and of files.
