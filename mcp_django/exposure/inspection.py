@@ -126,10 +126,9 @@ class SharedRights(Rights):
         return common
 
     def shown(self, model: type[Model]) -> frozenset[str] | None:
-        names, own = super().shown(model), self.viewer.shown(model)
-        if names is None or own is None:
-            return own if names is None else names
-        return names & own
+        both = (super().shown(model), self.viewer.shown(model))
+        names = [one for one in both if one is not None]
+        return frozenset.intersection(*names) if names else None
 
     def masks(self, model: type[Model]) -> Mapping[str, str]:
         return {**super().masks(model), **self.viewer.masks(model)}
