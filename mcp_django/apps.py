@@ -19,15 +19,16 @@ class MCPDjangoConfig(AppConfig):
         from mcp_django import checks  # noqa: F401  registers them
         from mcp_django.auth import redaction
         from mcp_django.exceptions import AlreadyRegistered, NotRegistered
-        from mcp_django.exposure import decisions, generation
+        from mcp_django.exposure import decisions
         from mcp_django.exposure.prompts.files import read_files
         from mcp_django.exposure.registry import registry
+        from mcp_django.stores import cache_version
         from mcp_django.subscriptions import outbox, receivers
         from mcp_django.transports.streams.layer import make_publisher
 
         redaction.install()
         outbox.register_default_sink(make_publisher)
-        generation.connect()
+        cache_version.connect()
         decisions.connect()
         receivers.connect()
         receivers.connect_lists()
@@ -36,7 +37,7 @@ class MCPDjangoConfig(AppConfig):
 
             from mcp_django.exposure.admin_bridge.history import sign_entry
 
-            generation.watch(sign_entry, pre_save, sender=LogEntry)
+            cache_version.watch(sign_entry, pre_save, sender=LogEntry)
         registry.prompt_files = read_files
         try:
             autodiscover_modules("mcp")

@@ -21,10 +21,10 @@ import mcp_django as mcp
 from mcp_django.auth import authenticate, resource, throttles
 from mcp_django.conf import get_config
 from mcp_django.exposure.decisions import decisions
-from mcp_django.exposure.generation import generations
 from mcp_django.exposure.registry import registry
 from mcp_django.models import ExposedModel, ExposedPrompt, ExposedTool, ServerSettings
 from mcp_django.protocol.revisions import Revision
+from mcp_django.stores.cache_version import generations
 from mcp_django.stores.interface import chosen
 from mcp_django.subscriptions.outbox import outbox
 from mcp_django.transports.calls.lanes import lanes, make_lane

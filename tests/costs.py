@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 import mcp_django
 from mcp_django.auth import authenticate
-from mcp_django.exposure.generation import generations
+from mcp_django.stores.cache_version import generations
 from tests.clock import Clock
 
 PACKAGE = f"{Path(mcp_django.__file__).parent}/"

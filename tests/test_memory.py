@@ -15,7 +15,7 @@ BY_PLACE = {
     "auth.throttles.refusals._windows",
     "auth.throttles.tool_calls._windows",
     "exposure.decisions._decisions._kept",
-    "exposure.generation.generations._readings",
+    "stores.cache_version.generations._readings",
     "exposure.prompts.stored._prompts._kept",
     "exposure.registry.registry.in_force._kept",
     "stores.last_used.uses._waiting",

@@ -33,14 +33,14 @@ from mcp_django.exceptions import (
     TooManyRequests,
 )
 from mcp_django.exposure.decisions import Decisions, decisions
-from mcp_django.exposure.generation import (
+from mcp_django.principal import SCOPES, Principal
+from mcp_django.protocol.headers import Headers
+from mcp_django.stores.cache_version import (
     CacheVersion,
     cache_version,
     generations,
     known_cache_version,
 )
-from mcp_django.principal import SCOPES, Principal
-from mcp_django.protocol.headers import Headers
 
 logger = logging.getLogger("mcp_django.auth")
 

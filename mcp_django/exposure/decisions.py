@@ -20,13 +20,6 @@ from mcp_django import models
 from mcp_django.cached import Cached
 from mcp_django.connections import apart
 from mcp_django.exposure.fields import log_once
-from mcp_django.exposure.generation import (
-    WITH_GROUPS,
-    Places,
-    cache_version,
-    known_cache_version,
-    watch,
-)
 from mcp_django.exposure.limits import is_missing_table
 from mcp_django.exposure.options import ModelExposure, is_secret, looks_secret
 from mcp_django.exposure.paths import (
@@ -42,6 +35,13 @@ from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.principal import DEFAULT_SERVER, CachePerPrincipal, Principal
 from mcp_django.signing import digest_of
+from mcp_django.stores.cache_version import (
+    WITH_GROUPS,
+    Places,
+    cache_version,
+    known_cache_version,
+    watch,
+)
 
 if TYPE_CHECKING:
     from mcp_django.exposure.registry import Registry

@@ -18,9 +18,9 @@ class MCPOAuthConfig(AppConfig):
         from django.db.models.signals import post_delete, post_save
 
         from mcp_django.auth.authenticate import cache
-        from mcp_django.exposure.generation import row_changed, watch
         from mcp_django.oauth import checks, toolkit  # noqa: F401  registers the check
         from mcp_django.oauth.models import Authorization
+        from mcp_django.stores.cache_version import row_changed, watch
         from mcp_django.subscriptions.receivers import restriction_changed
 
         def forget_principals(**kwargs: Any) -> None:

@@ -21,7 +21,6 @@ from oauthlib.oauth2.rfc6749 import errors
 from mcp_django.auth.authenticators import is_loopback
 from mcp_django.auth.resource import endpoint_url
 from mcp_django.conf import get_config
-from mcp_django.exposure.generation import invalidate
 from mcp_django.oauth.consent import ConsentForm, ScopeOffer
 from mcp_django.oauth.models import Authorization
 from mcp_django.oauth.setup import login_address
@@ -34,6 +33,7 @@ from mcp_django.oauth.toolkit import (
 )
 from mcp_django.oauth.validators import consent_page
 from mcp_django.principal import IMPLIED, with_implied
+from mcp_django.stores.cache_version import invalidate
 from mcp_django.transports.http.wsgi import cross_origin
 
 #: No script, nothing of other sites, and in no frame. `form-action` is missing on purpose:

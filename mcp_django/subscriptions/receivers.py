@@ -24,12 +24,12 @@ from django.db.models.signals import m2m_changed, post_delete, post_save
 from mcp_django import models
 from mcp_django.cached import Cached
 from mcp_django.exposure.decisions import NOTHING_DECIDED, Exposed, exposed_by
-from mcp_django.exposure.generation import WITH_GROUPS, fields_of_rights, models_of_rights, watch
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import declaration_of
 from mcp_django.exposure.registry import Registry, registrations_changed, registry
 from mcp_django.exposure.uris import OBJECTS, SITE
 from mcp_django.principal import DEFAULT_SERVER
+from mcp_django.stores.cache_version import WITH_GROUPS, fields_of_rights, models_of_rights, watch
 from mcp_django.stores.interface import get_store
 from mcp_django.subscriptions.outbox import (
     outbox,

@@ -17,11 +17,11 @@ from django.urls import reverse
 from mcp_django.admin import make_all_rows
 from mcp_django.admin.decisions.exposed_models import known_models
 from mcp_django.exposure.decisions import read_decisions
-from mcp_django.exposure.generation import generations
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, PersonalToken
 from mcp_django.principal import SCOPES
+from mcp_django.stores.cache_version import generations
 from mcp_django.testing import Client
 from tests.clients import browser_of
 from tests.decisions import decide

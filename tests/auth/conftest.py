@@ -4,8 +4,8 @@ import pytest
 from django.test import RequestFactory
 
 from mcp_django.auth.authenticate import cache
-from mcp_django.exposure.generation import generations
 from mcp_django.models import PersonalToken
+from mcp_django.stores.cache_version import generations
 
 
 @pytest.fixture(autouse=True)

@@ -20,10 +20,10 @@ from mcp_django.auth.authenticate import (
     challenge,
 )
 from mcp_django.exceptions import AuthenticationFailed, NotAuthenticated, TooManyRequests
-from mcp_django.exposure.generation import CacheVersion, cache_version
 from mcp_django.models import PersonalToken
 from mcp_django.principal import Principal
 from mcp_django.protocol.headers import Headers
+from mcp_django.stores.cache_version import CacheVersion, cache_version
 from tests.children import finished
 
 VIEW_GROUP = "auth.view_group"

@@ -21,7 +21,7 @@ from typing import Any
 from django.conf import settings
 from django.db import connection, models, transaction
 
-from mcp_django.exposure.generation import generations
+from mcp_django.stores.cache_version import generations
 from mcp_django.testing import Client
 from tests.fuzz import rows, states
 from tests.fuzz.doors import TOKEN, post_call

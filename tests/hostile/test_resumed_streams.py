@@ -7,7 +7,6 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth.models import Group, Permission
 
 import mcp_django as mcp
-from mcp_django.exposure.generation import generations
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.models import (
@@ -18,6 +17,7 @@ from mcp_django.models import (
     PromptTemplate,
 )
 from mcp_django.protocol.revisions import LATEST_LEGACY
+from mcp_django.stores.cache_version import generations
 from mcp_django.transports.streams.hub import get_hub
 from tests.clients import CheckedClient
 from tests.exposure.stored import make_prompt

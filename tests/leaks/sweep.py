@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.models import FileField
 
 from mcp_django.exposure.fields import operators_of
-from mcp_django.exposure.generation import generations
+from mcp_django.stores.cache_version import generations
 from tests.leaks.canaries import Canaries
 from tests.leaks.hearing import Hearing, Report, listening
 from tests.leaks.knowledge import ARGUMENT, Knowledge, made_up, twin_of

@@ -9,10 +9,10 @@ import pytest
 from django.apps import apps
 from django.contrib.auth.models import User
 
-from mcp_django.exposure.generation import generations
 from mcp_django.exposure.primitives import WRITES
 from mcp_django.exposure.query.arguments import AggregateRecords, FindRecords
 from mcp_django.exposure.tools.records import RECORD_TOOLS
+from mcp_django.stores.cache_version import generations
 from tests.leaks.canaries import Canaries
 from tests.leaks.guard_alone import ask_past_the_first_stage
 from tests.leaks.mutants import MUTANTS, drop_the_column_rule

@@ -11,11 +11,11 @@ from django.contrib.auth.models import Permission
 from django.core.files.storage import FileSystemStorage
 from django.utils.html import format_html
 
-from mcp_django.exposure.generation import generations
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, ExposedPrompt
+from mcp_django.stores.cache_version import generations
 from tests.clients import CheckedClient
 from tests.workshop.admin import TagAdmin, ThingAdmin, site
 from tests.workshop.exposed import EXPOSED

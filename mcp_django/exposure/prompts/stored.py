@@ -20,7 +20,6 @@ from mcp_django.connections import apart
 from mcp_django.exceptions import NotFound, ToolError
 from mcp_django.exposure.decisions import PromptDecision
 from mcp_django.exposure.fields import choices_of, quoted
-from mcp_django.exposure.generation import cache_version
 from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.exposure.paths import RETURN, Path, declaration_of
 from mcp_django.exposure.permissions import Rights
@@ -43,6 +42,7 @@ from mcp_django.exposure.resources.models import key_of
 from mcp_django.models import PromptTemplate, PromptVersion
 from mcp_django.principal import READ
 from mcp_django.protocol.results import PromptDefinition
+from mcp_django.stores.cache_version import cache_version
 from mcp_django.templating.lookups import Code, Record
 
 if TYPE_CHECKING:

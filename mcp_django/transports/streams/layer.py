@@ -22,7 +22,7 @@ from channels.layers import channel_layers
 from django.conf import settings
 from django.utils.crypto import salted_hmac
 
-from mcp_django.exposure.generation import generations
+from mcp_django.stores.cache_version import generations
 from mcp_django.subscriptions.topics import CLOSE, EVERYTHING, LISTS, Change
 
 logger = logging.getLogger("mcp_django.streams")

@@ -18,10 +18,10 @@ from django.http import HttpRequest
 from mcp_django.auth.authenticate import authenticate, check_switches, is_over
 from mcp_django.conf import get_config
 from mcp_django.exceptions import AuthenticationFailed, Closed, ServiceUnavailable, TooManyRequests
-from mcp_django.exposure.generation import CacheVersion, cache_version
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.primitives import Lane
 from mcp_django.principal import Principal
+from mcp_django.stores.cache_version import CacheVersion, cache_version
 from mcp_django.subscriptions.admission import Existence, Verdict, admit_all
 from mcp_django.subscriptions.topics import CLOSE, LISTS, Change, Topic, Uris, control_topic
 from mcp_django.transports.calls.lanes import lanes

@@ -19,7 +19,6 @@ from django.utils.translation import gettext_lazy
 
 from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure import fields
-from mcp_django.exposure.generation import generations
 from mcp_django.exposure.inspection import OwnRights, SharedRights
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.query.describe import describe
@@ -27,6 +26,7 @@ from mcp_django.exposure.query.find import get_record
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel
 from mcp_django.principal import Restriction
+from mcp_django.stores.cache_version import generations
 from mcp_django.templating.fences import FENCES
 from tests.clients import CheckedClient
 from tests.nasty.models import Customer, Order

@@ -6,9 +6,9 @@ import time
 import msgspec
 import pytest
 
-from mcp_django.exposure.generation import generations
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import Revision
+from mcp_django.stores.cache_version import generations
 from mcp_django.transports.calls.lanes import lanes
 from mcp_django.transports.http.streamable_http import MCPApplication
 from tests.clients import CheckedClient

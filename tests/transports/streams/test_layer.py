@@ -11,7 +11,7 @@ import pytest_asyncio
 from channels.layers import channel_layers
 from django.core.checks import run_checks
 
-from mcp_django.exposure.generation import generations
+from mcp_django.stores.cache_version import generations
 from mcp_django.subscriptions.topics import EVERYTHING, Change, control_topic
 from mcp_django.transports.streams import layer
 from mcp_django.transports.streams.layer import Link, Publisher, decode, encode, links_processes

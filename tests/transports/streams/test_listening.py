@@ -13,10 +13,10 @@ from asgiref.sync import sync_to_async
 
 from mcp_django.auth import PersonalTokens
 from mcp_django.auth.authenticate import cache
-from mcp_django.exposure.generation import generations
 from mcp_django.models import PersonalToken, ServerSettings
 from mcp_django.protocol.revisions import Revision
 from mcp_django.stores.cache import CacheStore
+from mcp_django.stores.cache_version import generations
 from mcp_django.stores.interface import chosen
 from mcp_django.subscriptions.outbox import outbox, publish
 from mcp_django.subscriptions.topics import EVERYTHING, Change

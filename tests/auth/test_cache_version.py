@@ -5,14 +5,14 @@ from django.contrib.auth.models import AbstractBaseUser, Group, Permission, User
 from django.db import DatabaseError, connection, models, transaction
 from django.test.utils import CaptureQueriesContext, isolate_apps
 
-from mcp_django.exposure import generation
-from mcp_django.exposure.generation import (
+from mcp_django.models import ExposureGeneration, PersonalToken
+from mcp_django.stores import cache_version as module
+from mcp_django.stores.cache_version import (
     CacheVersions,
     cache_version,
     invalidate,
     known_cache_version,
 )
-from mcp_django.models import ExposureGeneration, PersonalToken
 from tests.exposure.races import together
 from tests.tables import without_table
 
@@ -217,7 +217,7 @@ def test_a_change_of_rights_raises_the_number(committed, token, alice, change):
 
 
 def test_connecting_again_doubles_nothing(committed, alice):
-    generation.connect()
+    module.connect()
 
     with committed() as callbacks:
         alice.save()
@@ -256,12 +256,12 @@ def test_roles_of_the_site_are_groups_whatever_they_are_called():
         member = models.ForeignKey(Member, models.CASCADE)
         role = models.ForeignKey(Role, models.CASCADE)
 
-    assert set(generation.models_of_rights(Member)) == {Member, Role, Assignment, Permission}
-    names = [field.name for field in generation.fields_of_rights(Member)]
+    assert set(module.models_of_rights(Member)) == {Member, Role, Assignment, Permission}
+    names = [field.name for field in module.fields_of_rights(Member)]
     assert names == ["roles", "rights"]
     # A user without groups is watched all the same.
-    assert list(generation.models_of_rights(Lonely)) == [Lonely, Visitor]
-    assert list(generation.fields_of_rights(Lonely)) == []
+    assert list(module.models_of_rights(Lonely)) == [Lonely, Visitor]
+    assert list(module.fields_of_rights(Lonely)) == []
 
 
 class BrokenRouter:
