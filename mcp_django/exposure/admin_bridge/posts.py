@@ -210,7 +210,9 @@ class SentField(BoundField):
     data: Any = None
 
     def _has_changed(self) -> bool:
-        return self.data is INVALID_DATA or bool(self.field.has_changed(self.initial, self.data))
+        if self.field.disabled or self.data is INVALID_DATA:
+            return not self.field.disabled
+        return bool(self.field.has_changed(self.initial, self.data))
 
 
 def send(form: Any, *, name: str, data: Any, clean: Callable[..., Any] | None = None) -> None:
@@ -228,6 +230,10 @@ def send(form: Any, *, name: str, data: Any, clean: Callable[..., Any] | None = 
 
 def refuse_value(sentence: str, *args: Any) -> None:
     raise ValidationError(sentence)
+
+
+def keep_value(value: Any, *args: Any) -> Any:
+    return value
 
 
 def watch_forms(one_call: Any, see: Callable[[Any], None]) -> None:
@@ -364,7 +370,10 @@ def apply_values(
                 value = stored(form.instance, name)
             else:
                 value = clean_nothing(field) if initial is None else initial
-            set_aside(field, value)
+            # It counts as unchanged, whatever was posted. Its widget is not asked: some need more
+            # than their own name.
+            field.disabled = True
+            send(form, name=name, data=None, clean=partial(keep_value, value))
             # Else Django would leave a field that only the model needs out of its checks.
             field.required |= type(value) is SimpleLazyObject
     leave_unchecked(form, kept)
@@ -375,16 +384,6 @@ def clean_nothing(field: Any) -> Any:
     with suppress(ValidationError):
         return field.clean(None)
     return None
-
-
-def set_aside(field: Any, value: Any) -> None:
-    """Let a field of a form have this value and count as unchanged, whatever was posted. Its
-    widget is not asked: some need more than their own name.
-    """
-    field.disabled = True
-    field.clean = lambda *args: value
-    field.has_changed = lambda initial, data: False
-    field.widget.value_from_datadict = lambda *args: None
 
 
 def stored(instance: Any, name: str) -> Any:
@@ -407,27 +406,23 @@ def leave_unchecked(form: Any, kept: set[str]) -> None:
     """Let the model check no kept values: `limit_choices_to` may have changed since. Related
     records are not set anew, which would read them, and fails where a key leads nowhere.
     """
-    full_clean, post_clean = form.full_clean, form._post_clean
+    post_clean = form._post_clean
 
-    def clean() -> None:
-        instance = form.instance
+    def clean_model() -> None:
+        instance, cleaned = form.instance, form.cleaned_data
         clean_fields = instance.clean_fields
         instance.clean_fields = lambda exclude=None: clean_fields(
             exclude={*(exclude or ()), *kept}
         )
-        try:
-            full_clean()
-        finally:
-            del instance.clean_fields
-
-    def without_related() -> None:
-        cleaned = form.cleaned_data
         lazy = [name for name in kept if type(cleaned.get(name)) is SimpleLazyObject]
         related = {name: cleaned.pop(name) for name in lazy}
-        post_clean()
+        try:
+            post_clean()
+        finally:
+            del instance.clean_fields
         form.cleaned_data |= related
 
-    form.full_clean, form._post_clean = clean, without_related
+    form._post_clean = clean_model
 
 
 def prepopulated(
