@@ -279,9 +279,9 @@ def note_on_no_models(rights: Rights) -> str:
     if model_admin is None or not model_admin.has_change_permission(rights.request):
         return sentence
     # The admin is optional.
-    from mcp_django.exposure.admin_bridge.requests import list_address
+    from mcp_django.exposure.admin_bridge.requests import page_address
 
-    address = list_address(model_admin)
+    address = page_address(model_admin, "changelist")
     place = f" ({address})" if address else ""
     return f"{sentence} Open models in the admin: Exposed models{place}."
 

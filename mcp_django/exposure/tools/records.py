@@ -493,7 +493,7 @@ def with_admin_url(rights: Rights, model_admin: Any, pk: Any, encoded: bytes) ->
     key = pk
     if not isinstance(pk, int):
         (key,) = parse_key(model_admin.model, pk, using=rights.rows(model_admin.model).db)
-    address = page_address(model_admin, key)
+    address = page_address(model_admin, "change", key)
     if address is None:
         return encoded
     is_taken = ADMIN_URL.encode() in encoded and ADMIN_URL in msgspec.json.decode(encoded)

@@ -99,7 +99,7 @@ def test_entries_of_the_log_name_the_client_on_one_line(superuser, customers, cl
 
 @pytest.mark.parametrize("key", ["7", "a/b", "a_b c", "\u00e4?&#", "7f0c-1"])
 def test_the_address_of_a_page_leads_to_its_record_whatever_the_key(key):
-    found = page_address(admin.site.get_model_admin(Customer), key)
+    found = page_address(admin.site.get_model_admin(Customer), "change", key)
 
     match = resolve(unquoted_path(urlsplit(found).path))
     assert (match.url_name, unquote(match.kwargs["object_id"])) == ("shop_customer_change", key)
