@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from copy import copy
-from dataclasses import KW_ONLY, dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from types import SimpleNamespace
 from typing import Any
 
@@ -265,8 +265,6 @@ class Saved:
     #: numbers of their rows.
     changed: Mapping[str, Mapping[str, int] | None]
     messages: Sequence[CapturedMessage]
-    #: The values before of the fields that were sent, where the log keeps them.
-    before: Mapping[str, Any] = field(default_factory=dict)
     #: What the ModelAdmin returned when it wrote the log: of Django's own one, the entry.
     entry: Any = None
 

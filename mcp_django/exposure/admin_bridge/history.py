@@ -467,7 +467,7 @@ def keeps_values(model: type[Model]) -> bool:
     return is_named_in(get_config().keep_changes, model)
 
 
-def keep_values(saved: Saved, row: Model | None) -> None:
+def keep_values(saved: Saved, row: Model | None, *, before: Mapping[str, Any]) -> None:
     """Write the values before and after a change into its entry of the log. `row` is the record
     now. Nothing is kept of a change of rows of inlines, of files or of what looks secret: no
     change is undone in part.
@@ -476,7 +476,7 @@ def keep_values(saved: Saved, row: Model | None) -> None:
     parts = parts_of_message(entry.change_message) if isinstance(entry, LogEntry) else None
     if row is None or not (parts and names and is_note(parts[-1][1])):
         return
-    before, after = saved.before, fields_as_json(row, names)
+    after = fields_as_json(row, names)
     is_whole = {*names} == {*after} and {*names} <= {*before}
     if not is_whole or any(is_secret(type(row), name) for name in names):
         return

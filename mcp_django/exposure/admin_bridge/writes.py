@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -17,22 +17,11 @@ from django.db.models import Model, QuerySet
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotDone, NotFound, QueryError, ToolError
+from mcp_django.exposure.admin_bridge import history
 from mcp_django.exposure.admin_bridge.deletes import Deletion, check_within, deletion_words
 from mcp_django.exposure.admin_bridge.dry_runs import dry_run
 from mcp_django.exposure.admin_bridge.forms import RecordForm, Saved, version_in_form
-from mcp_django.exposure.admin_bridge.history import (
-    RecordState,
-    before_and_after,
-    brief,
-    fields_as_json,
-    keep_values,
-    keeps_values,
-    kept_values,
-    key_as_json,
-    log_of,
-    relations_of,
-    state_of_record,
-)
+from mcp_django.exposure.admin_bridge.history import key_as_json
 from mcp_django.exposure.admin_bridge.relations import (
     COMBINED,
     FORMS,
@@ -67,6 +56,7 @@ from mcp_django.exposure.query.arguments import (
     Filters,
     UndoChange,
     UpdateRecord,
+    UpdateRecords,
     or_default,
 )
 from mcp_django.exposure.query.filters import parse
@@ -82,6 +72,7 @@ from mcp_django.exposure.questions.words import (
     record_labels,
     value_lines,
 )
+from mcp_django.signing import digest_of_json
 
 # What a caller can set of the records of a model: the forms of the admin as schemas.
 
@@ -193,84 +184,96 @@ def save(
     using = router.db_for_write(exposure.model)
 
     def work() -> dict[str, Any]:
-        saved, before, after = save_one(context, rights, given, using=using)
-        return answer_of(rights, exposure, saved, before=before, after=after)
+        change = save_one(context, rights, given, using=using)
+        return answer_of(rights, change, is_new=isinstance(given, CreateRecord))
 
     return perform(work, model=exposure.model, dry_run=given.dry_run)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Change:
+    """One record as it was saved."""
+
+    saved: Saved
+    #: As the database has it. None: the site has removed it at once.
+    row: Model | None
+    #: As the caller reads it, and what changed in it.
+    record: Mapping[str, Any]
+    changed: Mapping[str, Any]
+
+
 def save_one(
     context: CallContext, rights: Rights, given: CreateRecord | UpdateRecord, *, using: str
-) -> tuple[Saved, RecordState | None, RecordState]:
-    """Save a record, in the transaction of the call. Returns what was saved, and the record before
-    and after it.
-    """
+) -> Change:
+    """Save a record, in the transaction of the call."""
     # Whoever writes second reads what the first has written, and keeps it.
     form = open_form(context, rights, given, find=find_locked)
-    exposure, before, values = form.exposure, None, given.values or {}
-    kept: dict[str, Any] = {}
-    state = partial(state_of_record, rights, exposure.model, names=values, using=using)
+    model, before, values = form.exposure.model, None, given.values or {}
+    is_kept, kept = isinstance(given, UpdateRecord) and history.keeps_values(model), {}
+    state = partial(history.state_of_record, rights, model, names=values, using=using)
     if isinstance(given, UpdateRecord):
         if given.version:
-            row = stored_row(form.obj, exposure.model)
+            row = stored_row(form.obj, model)
             check_version(version_in_form(rights, row), given.version)
         if given.if_unmodified_since:
-            check_unmodified(exposure, form.obj, given.if_unmodified_since)
+            check_unmodified(form.exposure, form.obj, given.if_unmodified_since)
         before = state(form.obj.pk)
-        if keeps_values(exposure.model):
-            kept = fields_as_json(form.obj, values)
+    if is_kept:
+        kept = history.fields_as_json(form.obj, values)
     saved = form.save(values, given.inlines or {})
-    return replace(saved, before=kept), before, state(saved.obj.pk)
+    after = state(saved.obj.pk)
+    row = model._base_manager.using(using).filter(pk=saved.obj.pk).first()
+    if is_kept:
+        history.keep_values(saved, row, before=kept)
+    changed = history.before_and_after(rights, model, saved.changed, before=before, after=after)
+    return Change(saved=saved, row=row, record=after.record, changed=changed)
 
 
 def save_each(
-    context: CallContext,
-    rights: Rights,
-    exposure: ModelExposure,
-    keys: Sequence[Any],
-    values: Mapping[str, Any],
-    *,
-    agree: Callable[[str], None],
-    dry_run: bool,
+    context: CallContext, rights: Rights, given: UpdateRecords, keys: Sequence[Any]
 ) -> dict[str, Any]:
-    """Change records in the same way, each as `update_record` does, and all of them or none.
-
-    `agree` gets the question to the person, in the transaction and before anything is changed.
+    """The answer of `update_records`: these records are changed in the same way, each as
+    `update_record` does, and all of them or none, once the person has agreed.
     """
+    exposure = rights.exposure(given.model)
     model, using = exposure.model, router.db_for_write(exposure.model)
-    model_admin_for(rights, exposure, CHANGE)
     changes = [
-        (key, UpdateRecord(model=exposure.label, pk=key_as_json(key), values=dict(values)))
+        UpdateRecord(model=exposure.label, pk=key_as_json(key), values=given.values)
         for key in keys
     ]
 
     def work() -> dict[str, Any]:
         for one in find_all(rights, exposure, keys, using=using):
             check_changeable(rights, exposure, one)
-        if not dry_run:
-            agree(question_about(context, rights, changes[0][1], keys=keys))
+        if not given.dry_run:
+            approve(
+                context,
+                rights,
+                tool="update_records",
+                arguments=msgspec.to_builtins(given),
+                question=question_about(context, rights, changes[0], keys=keys),
+                digest=digest_of_json(*map(str, keys)),
+                preview=lambda: {"records": len(keys)},
+            )
         made = []
-        for done, (key, change) in enumerate(changes, start=1):
+        for done, change in enumerate(changes, start=1):
             context.progress(done, total=len(changes))
             try:
                 with writing(using):
-                    saved, before, after = save_one(context, rights, change, using=using)
+                    changed = save_one(context, rights, change, using=using).changed
             except ToolError as error:
                 raise ToolError(
-                    f"None of these records was changed, because of the one with the key {key}:"
-                    f"\n{error}"
+                    "None of these records was changed, because of the one with the key "
+                    f"{change.pk}:\n{error}"
                 ) from error
-            changed = before_and_after(rights, model, saved.changed, before=before, after=after)
-            if keeps_values(model):
-                keep_values(saved, written_row(saved, model, using=using))
-            made.append({"pk": key_as_json(key), "changed": changed})
+            made.append({"pk": change.pk, "changed": changed})
         return {
             "records": len(made),
             "keys": [one["pk"] for one in made],
             "changes": made[:MOST_CHANGES],
         }
 
-    return perform(work, model=model, dry_run=dry_run)
+    return perform(work, model=model, dry_run=given.dry_run)
 
 
 def open_form(
@@ -363,16 +366,16 @@ def undo(context: CallContext, rights: Rights, given: UndoChange) -> dict[str, A
     def work() -> dict[str, Any]:
         obj = find_locked(rights, exposure, given.pk, using=using)
         check_changeable(rights, exposure, obj)
-        log = log_of(rights, exposure, obj)
+        log = history.log_of(rights, exposure, obj)
         entries: QuerySet[Any] = LogEntry.objects.filter(
             pk=given.change, content_type=get_content_type_for_model(model), object_id=str(obj.pk)
         )
         entry = entries.first() if -(2**31) < given.change < 2**31 else None
-        values = {} if entry is None else kept_values(entry.change_message)
+        values = {} if entry is None else history.kept_values(entry.change_message)
         if log is None or not log.undoable(values):
             raise ToolError(NOTHING_TO_UNDO)
         row = stored_row(obj, model)
-        now = {} if row is None else fields_as_json(row, values)
+        now = {} if row is None else history.fields_as_json(row, values)
         others = [name for name, (_, after) in values.items() if now.get(name) != after]
         if others:
             raise ToolError(
@@ -390,8 +393,7 @@ def undo(context: CallContext, rights: Rights, given: UndoChange) -> dict[str, A
             question=question_about(context, rights, update),
             preview=lambda: {"records": 1},
         )
-        saved, before, after = save_one(context, rights, update, using=using)
-        return answer_of(rights, exposure, saved, before=before, after=after)
+        return answer_of(rights, save_one(context, rights, update, using=using))
 
     return perform(work, model=model, dry_run=False)
 
@@ -401,7 +403,7 @@ def values_before(model: type[Model], values: Mapping[str, Any]) -> dict[str, An
     others may have members that the caller does not see.
     """
     sent: dict[str, Any] = {name: before for name, (before, _) in values.items()}
-    for relation in relations_of(model, values):
+    for relation in history.relations_of(model, values):
         before, after = values[relation.name]
         sent[relation.name] = {
             "add": [key for key in before if key not in after],
@@ -527,34 +529,18 @@ def writing(using: str) -> Iterator[None]:
         raise ToolError(f"Nothing was saved: {reason}") from error
 
 
-def written_row(saved: Saved, model: type[Model], *, using: str) -> Model | None:
-    """Return the row as the database has it. None: the site has removed it at once."""
-    return model._base_manager.using(using).filter(pk=saved.obj.pk).first()
-
-
-def answer_of(
-    rights: Rights,
-    exposure: ModelExposure,
-    saved: Saved,
-    *,
-    before: RecordState | None,
-    after: RecordState,
-) -> dict[str, Any]:
+def answer_of(rights: Rights, change: Change, *, is_new: bool = False) -> dict[str, Any]:
     """Return what changed, and a new record as this caller reads it."""
-    model, using = exposure.model, router.db_for_write(exposure.model)
-    changed = before_and_after(rights, model, saved.changed, before=before, after=after)
-    found: dict[str, Any] = {"pk": key_as_json(saved.obj.pk), "changed": changed}
-    row = written_row(saved, model, using=using)
-    if before is not None and keeps_values(model):
-        keep_values(saved, row)
-    if version := version_in_form(rights, row):
+    found: dict[str, Any] = {"pk": key_as_json(change.saved.obj.pk), "changed": change.changed}
+    if version := version_in_form(rights, change.row):
         found["version"] = version
-    if before is None:
-        record: Any = after.record or None
+    if is_new:
+        record: Any = change.record or None
         if len(msgspec.json.encode(record)) > get_config().answer_budget:
-            record = {name: brief(value, mark=rights.mark) for name, value in record.items()}
+            mark = rights.mark
+            record = {name: history.brief(value, mark=mark) for name, value in record.items()}
         found["record"] = record
-    return with_messages(rights, found, saved.messages)
+    return with_messages(rights, found, change.saved.messages)
 
 
 def with_messages(

@@ -45,7 +45,6 @@ from mcp_django.exposure.query.pagination import page_limit
 from mcp_django.exposure.query.related import changes_of, file_links, find_object
 from mcp_django.exposure.query.selection import is_list_of_names
 from mcp_django.exposure.query.tables import answer_budget, with_members
-from mcp_django.exposure.questions.conversation import approve
 from mcp_django.exposure.questions.idempotency import once
 from mcp_django.exposure.resources import models as resources
 from mcp_django.exposure.uris import SITE
@@ -334,7 +333,7 @@ MOST_UPDATED = 200
 
 def update_records(context: CallContext, rights: Rights, given: asked.UpdateRecords) -> ToolResult:
     # Late, as it imports the log of the admin.
-    from mcp_django.exposure.tools.action_calls import digest_of_keys, selected_keys
+    from mcp_django.exposure.tools.action_calls import selected_keys
 
     exposure = rights.exposure(given.model)
     model_admin_for(rights, exposure, CHANGE)
@@ -348,24 +347,8 @@ def update_records(context: CallContext, rights: Rights, given: asked.UpdateReco
             f"These are {len(keys)} records, and one call changes {MOST_UPDATED} at "
             "most. Nothing was changed. Name fewer, and call again for the others."
         )
-    answer = writes.save_each(
-        context,
-        rights,
-        exposure,
-        # Two calls that change the same records must not wait for each other.
-        sorted(keys, key=str),
-        given.values,
-        agree=lambda question: approve(
-            context,
-            rights,
-            tool="update_records",
-            arguments=msgspec.to_builtins(given),
-            question=question,
-            digest=digest_of_keys(keys),
-            preview=lambda: {"records": len(keys)},
-        ),
-        dry_run=given.dry_run,
-    )
+    # In one order: two calls that change the same records must not wait for each other.
+    answer = writes.save_each(context, rights, given, sorted(keys, key=str))
     return result_of_write(answer, model=given.model, keys=answer["keys"])
 
 
