@@ -250,8 +250,8 @@ def test_objects_that_the_site_protects_one_by_one_stay(client, monkeypatch):
     alone = delete(client, "workshop.job", pk=jobs[0].pk)
     several = delete(client, "workshop.job", pk=[job.pk for job in jobs])
 
-    assert "You may not do this." in alone.text
-    assert f"You may not delete the record with the key {jobs[0].pk}." in several.text
+    for refused in (alone, several):
+        assert f"You may not delete the record with the key {jobs[0].pk}." in refused.text
     assert Job.objects.count() == 2
 
 
@@ -333,7 +333,7 @@ def test_a_view_that_does_not_delete_is_not_believed(client, tags, monkeypatch):
 def test_a_view_without_a_page_deletes_nothing(client, tags, monkeypatch):
     monkeypatch.setattr(TagAdmin, "delete_view", lambda *args, **more: HttpResponse())
 
-    assert "shows no page" in delete(client, "workshop.tag", pk=tags[0].pk).text
+    assert agreed(client, "workshop.tag", pk=tags[0].pk).text == "Nothing was deleted."
 
 
 @pytest.mark.parametrize(

@@ -150,10 +150,19 @@ class Deletion:
         return [one.pk for one in self.objects]
 
     def preview(self) -> Preview:
+        """Say what the pages of the admin would list, count, lack permissions for and be held by.
+        Raises ToolError for a record that this caller may not delete.
+        """
         with site_code(self.admin):
-            shown = self._page() if len(self.objects) == 1 else self._joint()
-        listed, model_counts, perms_needed, objects = shown
-        counts = texts(model_counts)
+            request, _ = self._request("changelist")
+            one_call = copy(self.admin)
+            for one in self.objects:
+                if not one_call.has_delete_permission(request, one):
+                    raise ToolError(f"You may not delete the record with the key {one.pk}.")
+            listed, model_counts, perms_needed, objects = one_call.get_deleted_objects(
+                self._queryset(one_call, request), request
+            )
+        counts = texts(model_counts.items())
         lacking = sorted(map(str, perms_needed))
         protected = [plain_text(one) for one in objects]
         told = [list(flat(listed)), sorted(counts.items()), lacking, protected]
@@ -185,28 +194,6 @@ class Deletion:
     ) -> tuple[AdminRequest, Recorder]:
         path = path_of(self.admin, page, key)
         return admin_request(self.context, self.rights, self.admin, path=path, data=data or None)
-
-    def _page(self) -> Sequence[Any]:
-        """What the page of one record lists, counts, lacks permissions for and is held by."""
-        (key,) = self.keys
-        request, _ = self._request("delete", key)
-        response = copy(self.admin).delete_view(request, quote(str(key)))
-        shown = getattr(response, "context_data", None) or {}
-        if "deleted_objects" not in shown:
-            raise ToolError("The admin shows no page for deleting this.")
-        names = ("deleted_objects", "model_count", "perms_lacking", "protected")
-        return [shown[name] for name in names]
-
-    def _joint(self) -> Sequence[Any]:
-        request, _ = self._request("changelist")
-        one_call = copy(self.admin)
-        for one in self.objects:
-            if not one_call.has_delete_permission(request, one):
-                raise ToolError(f"You may not delete the record with the key {one.pk}.")
-        listed, counts, lacking, protected = one_call.get_deleted_objects(
-            self._queryset(one_call, request), request
-        )
-        return listed, counts.items(), lacking, protected
 
     def _queryset(self, one_call: Any, request: HttpRequest) -> Any:
         rows = one_call.get_queryset(request).filter(pk__in=self.keys)
