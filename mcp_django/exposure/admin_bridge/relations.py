@@ -85,7 +85,7 @@ class AdminDescriber(Describer):
         if not shows_column(self.rights, model, field.to_field_name or "pk"):
             return None
         # A schema is the same in every answer, so that no fence can be in it.
-        if not self.flat and has_untrusted_labels(self.rights, model):
+        if has_untrusted_labels(self.rights, model):
             return None
         found = list(visible_choices(self.rights, field.queryset)[: MOST_RECORDS + 1])
         if len(found) > MOST_RECORDS:

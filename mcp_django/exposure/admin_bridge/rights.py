@@ -182,14 +182,11 @@ def may(rights: Rights, model: type[Model], verb: str, obj: Any = None) -> bool:
     model_admin = rights.model_admin(model)
     if model_admin is None:
         return False
-    method = getattr(model_admin, f"has_{verb}_permission")
-    try:
-        return bool(method(rights.request) if verb == ADD else method(rights.request, obj))
-    except Exception as error:
-        raise_lost_database(error)
-        # Code of the site. A rule that fails has not said yes.
-        logger.exception("Whether %s may be changed is unknown.", model._meta.label)
-        return False
+    method, is_allowed = getattr(model_admin, f"has_{verb}_permission"), False
+    # Code of the site. A rule that fails has not said yes.
+    with tolerant("Whether %s may be changed is unknown.", model):
+        is_allowed = method(rights.request) if verb == ADD else method(rights.request, obj)
+    return bool(is_allowed)
 
 
 @contextmanager

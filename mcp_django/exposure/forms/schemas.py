@@ -192,8 +192,7 @@ class Describer:
             # The value itself: `get_initial_for_field` cuts the microseconds of some.
             initial = form.initial.get(name, field.initial)
             try:
-                more = model_validators(form, name, field)
-                properties[name] = self.field(field, initial, name=name, more=more)
+                properties[name] = self.field(field, initial, name=name, form=form)
             except NotAskable:
                 if field.required:
                     missing.append(name)
@@ -216,19 +215,16 @@ class Describer:
         rows that are there are named by their key, and others are new.
         """
         row = formset.empty_form
-        shown = {name: one for name, one in shown_fields(row).items() if name in names}
+        described = self.form(row, names=names)["properties"]
         properties: Schema = {
             "pk": {
                 "type": ["string", "integer"],
                 "description": "Key of the row to change. Without it the row is new.",
-            }
+            },
+            **({"delete": {"type": "boolean"}} if formset.can_delete else {}),
+            **described,
         }
-        if formset.can_delete:
-            properties["delete"] = {"type": "boolean"}
-        for name, one in shown.items():
-            more = model_validators(row, name, one)
-            properties[name] = self.field(one, None, name=name, more=more)
-        needed = [name for name in needed_fields(row) if name in shown]
+        needed = [name for name in needed_fields(row) if name in described]
         ways: list[Schema] = [{"required": ["pk"]}]
         if formset.max_num > 0:
             ways.append({"required": needed, "properties": {"pk": False}})
@@ -241,9 +237,9 @@ class Describer:
         return {"type": "array", "items": items}
 
     def field(
-        self, field: fields.Field, initial: Any, *, name: str = "", more: Sequence[Any] = ()
+        self, field: fields.Field, initial: Any, *, name: str = "", form: Any = None
     ) -> Schema:
-        self.validators = [*field.validators, *more]
+        self.validators = [*field.validators, *model_validators(form, name, field)]
         if isinstance(field.widget, widgets.PasswordInput):
             # "Servers MUST NOT use form mode elicitation to request sensitive information."
             self.refuse_flat("a secret")
