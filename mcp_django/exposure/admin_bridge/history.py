@@ -302,14 +302,6 @@ class RecordLog:
             and not self.rights.checks_rows_one_by_one(model)
         )
 
-    def entries(self, *, user: str | None = None) -> list[HistoryEntry]:
-        """Those of the admin's log, newest first."""
-        rows = logged_rows(self.exposure.model, user=user).filter(object_id=str(self.obj.pk))
-        with limited(rows.db):
-            found = list(rows[:MOST_READ])
-        entries = (self.entry(row) for row in found)
-        return [one for one in entries if one is not None and user in (None, one.user)]
-
     def entry(self, row: LogEntry) -> HistoryEntry | None:
         """Return what this caller may read of a row, or None for one about other things alone."""
         text = self.text_of(row.change_message)
@@ -640,6 +632,9 @@ def versions_of_reversion(log: RecordLog) -> list[HistoryEntry]:
 
 def history_of(log: RecordLog, *, user: str | None, most: int) -> list[HistoryEntry]:
     """The newest entries about a record, from wherever a site keeps them."""
-    others = [*rows_of_simple_history(log), *versions_of_reversion(log)]
-    found = [*log.entries(user=user), *(one for one in others if user in (None, one.user))]
+    rows = logged_rows(log.exposure.model, user=user).filter(object_id=str(log.obj.pk))
+    with limited(rows.db):
+        logged = [log.entry(row) for row in rows[:MOST_READ]]
+    entries = [*logged, *rows_of_simple_history(log), *versions_of_reversion(log)]
+    found = [one for one in entries if one is not None and user in (None, one.user)]
     return sorted(found, key=lambda one: one.at, reverse=True)[:most]

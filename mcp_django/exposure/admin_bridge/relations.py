@@ -128,18 +128,9 @@ def find_related(rights: Rights, field: Any, value: Any) -> Any:
     A value is a key, or a text that finds exactly one of the choices. Raises InvalidValue, in the
     same words for a record that is missing and for one that this caller may not see.
     """
-    if not isinstance(field, ModelMultipleChoiceField):
-        return None if value in (None, "") else Finder(rights, field).keys([value])[0]
-    return find_several(Finder(rights, field), value)
-
-
-def find_several(finder: Finder, value: Any) -> list[str]:
-    """The records of a list, as the form takes them. Raises InvalidValue."""
-    if not isinstance(value, list):
-        raise InvalidValue(f"{shown_value(value)} is not a list of keys.")
-    if len(value) > ITEMS:
-        raise InvalidValue(f"At most {ITEMS} can be named at once.")
-    return finder.keys(value)
+    if isinstance(field, ModelMultipleChoiceField):
+        return Finder(rights, field).keys(value)
+    return None if value in (None, "") else Finder(rights, field).keys([value])[0]
 
 
 def find_members(
@@ -153,10 +144,10 @@ def find_members(
     changes = set_changes(value, is_new=is_new)
     visible, hidden = split_members(rights, bound)
     if "set" in changes:
-        return find_several(Finder(rights, field), changes["set"]), [], [] if is_new else hidden
-    added = find_several(Finder(rights, field), changes.get("add", []))
+        return Finder(rights, field).keys(changes["set"]), [], [] if is_new else hidden
+    added = Finder(rights, field).keys(changes.get("add", []))
     # A member may be no choice any more, and an error must not show whether a record is a member.
-    removed = find_several(Finder(rights, field, among_all=True), changes.get("remove", []))
+    removed = Finder(rights, field, among_all=True).keys(changes.get("remove", []))
     if both := [key for key in dict.fromkeys(added) if key in removed]:
         raise InvalidValue(f"The same record is in add and in remove: {', '.join(both)}.")
     left = [one for one in visible if posted_key(field, one) not in removed]
@@ -280,7 +271,12 @@ class Finder:
         #: Of the records that were found, by what the form takes, if the model is not hidden.
         self.labels: dict[str, str] = {}
 
-    def keys(self, values: Sequence[Any]) -> list[str]:
+    def keys(self, values: Any) -> list[str]:
+        """The records of a list, as the form takes them. Raises InvalidValue."""
+        if not isinstance(values, list):
+            raise InvalidValue(f"{shown_value(values)} is not a list of keys.")
+        if len(values) > ITEMS:
+            raise InvalidValue(f"At most {ITEMS} can be named at once.")
         known = self.by_key(values)
         found: list[str] = []
         errors: list[str] = []
