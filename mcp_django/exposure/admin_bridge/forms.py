@@ -46,7 +46,7 @@ from mcp_django.exposure.admin_bridge.rights import (
 )
 from mcp_django.exposure.admin_sites import of_parents, overrides
 from mcp_django.exposure.forms.schemas import needed_fields, shown_fields
-from mcp_django.exposure.forms.values import posted_texts, shown_value, takes_json
+from mcp_django.exposure.forms.values import pairs_of, shown_value, takes_json
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths
@@ -120,7 +120,8 @@ class InlineForms:
         sources = self.shown.prepopulated_fields if is_new else {}
         post.add_form(form, values, names=self.names, sources=sources, path=form.prefix)
         for name in self.own & form.fields.keys() - {"DELETE"}:
-            post.pairs += posted_texts(form[name].html_name, form[name].value())
+            bound = form[name]
+            post.pairs += pairs_of(bound.field.widget, bound.html_name, bound.value())
         if row.get("delete"):
             post.pairs.append((form.add_prefix("DELETE"), "on"))
         nested = self.nested_in_new if is_new else self.nested.get(form.instance.pk, {})

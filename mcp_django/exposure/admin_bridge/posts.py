@@ -34,7 +34,7 @@ from mcp_django.exposure.forms.values import (
     data_of,
     data_of_initial,
     meaning,
-    posted_texts,
+    pairs_of,
     takes_json,
 )
 from mcp_django.exposure.functions.arguments import shown
@@ -126,7 +126,8 @@ class SubmittedForm:
                 self.refuse(f"{path}.{name}" if path else name, str(error))
                 data, clean = INVALID_DATA, partial(refuse_value, str(error))
             else:
-                self.pairs += posted_texts(bound.html_name, data)
+                with suppress(Exception):  # widgets were written for what their own pages send
+                    self.pairs += pairs_of(bound.field.widget, bound.html_name, data)
             self.values[path, name] = partial(send, name=name, data=data, clean=clean)
 
     def _read(self, bound: Any, value: Any) -> tuple[Any, Callable[..., Any]]:

@@ -18,7 +18,6 @@ from typing import Any, TypeAlias
 from django.conf import settings
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.core.exceptions import SuspiciousFileOperation, ValidationError
-from django.core.files import File
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.forms import fields, widgets
 from django.forms.models import ModelChoiceField, ModelMultipleChoiceField
@@ -188,13 +187,6 @@ def data_of_initial(field: fields.Field, initial: Any) -> Any:
         # Without a choice the first option is shown, and sent.
         return next((key for key, _ in flatten_choices(field.widget.choices)), None)
     return data_of(field, initial)
-
-
-def posted_texts(name: str, data: Any) -> list[Pair]:
-    """Return the data of a field as a browser would post them, for code that reads the POST."""
-    values = data if isinstance(data, list) else [data]
-    texts = ["on" if one is True else "" if one is None else str(one) for one in values]
-    return [] if data is False or isinstance(data, File) else [(name, text) for text in texts]
 
 
 def check_understood(clean: Callable[..., Any], *args: Any, meant: Any) -> Any:
