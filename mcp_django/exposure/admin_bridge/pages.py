@@ -115,14 +115,14 @@ class ActionPage:
         Raises ToolError for a value that has no place in its control.
         """
         assert self.form is not None  # noqa: S101  who sends a page has seen its form
-        post = Post(user=rights.principal.user)
+        post = Post(find=partial(find_related, rights))
         for name, value in self.form.pairs():
             is_replaced = any(is_part_of(name, given) for given in answer)
             if name != "csrfmiddlewaretoken" and not is_replaced:
                 post.pairs.append((name, value))
         for name, value in answer.items():
             if name in self.fields:
-                fill_in(post, self.fields[name], value, rights=rights)
+                fill_in(post, self.fields[name], value)
             else:
                 try:
                     jsonschema_rs.validate(self.asks[name], value)
@@ -208,10 +208,10 @@ def filled_in(form: Any, post: Post) -> Any:
     return filled
 
 
-def fill_in(post: Post, bound: Any, value: Any, *, rights: Rights) -> None:
+def fill_in(post: Post, bound: Any, value: Any) -> None:
     """Give a bound field a value. Raises ToolError for one that it cannot hold."""
     try:
-        post.fill_in(bound, value, find=partial(find_related, rights))
+        post.fill_in(bound, value)
     except InvalidValue as error:
         raise ToolError(f"answer: {bound.html_name}: {error}") from None
 

@@ -143,9 +143,7 @@ class SubmittedForm:
             )
         if isinstance(value, dict | list) and takes_names(bound):
             value = names_as_text(bound, value)
-        meant = meaning(
-            field, value, find=partial(find_related, self.rights), user=self.rights.principal.user
-        )
+        meant = meaning(field, value, find=partial(find_related, self.rights))
         return data_of(field, meant), partial(check_understood, meant=meant)
 
     def collect_errors(self, context: Mapping[str, Any]) -> None:

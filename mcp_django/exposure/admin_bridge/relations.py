@@ -26,7 +26,7 @@ from mcp_django.exposure.forms.schemas import (
     Schema,
     kind_of_form_field,
 )
-from mcp_django.exposure.forms.values import inner, shown_value, upload_of
+from mcp_django.exposure.forms.values import file_of, inner, shown_value, upload_of
 from mcp_django.exposure.limits import limited
 from mcp_django.exposure.paths import FILTER, SEARCH, Path, key_value
 from mcp_django.exposure.permissions import Rights
@@ -122,12 +122,15 @@ MOST_JUDGED = 100
 
 
 def find_related(rights: Rights, field: Any, value: Any) -> Any:
-    """The record that a value means to a ModelChoiceField of a form, as the form takes it: None
-    for nothing, and a list for a field of several records.
+    """The file that a value means to a field of files, and the record that it means to a
+    ModelChoiceField, as the form takes it: None for nothing, and a list for several records.
 
-    A value is a key, or a text that finds exactly one of the choices. Raises InvalidValue, in the
-    same words for a record that is missing and for one that this caller may not see.
+    A record is named by its key, or by a text that finds exactly one of the choices. Raises
+    InvalidValue, in the same words for a record or an upload that is missing and for one that this
+    caller may not see.
     """
+    if isinstance(field, FileField):
+        return file_of(value, user=rights.principal.user)
     if isinstance(field, ModelMultipleChoiceField):
         return Finder(rights, field).keys(value)
     return None if value in (None, "") else Finder(rights, field).keys([value])[0]

@@ -7,7 +7,6 @@ the site from a POST, and get what their widgets show of the value.
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from datetime import UTC, date, datetime, time, timedelta
@@ -133,8 +132,8 @@ def shown_value(value: Any) -> str:
 
 #: A name and a text.
 Pair: TypeAlias = tuple[str, str]
-#: Takes a field of related records and a value of the call; returns a key, keys, or None. Raises
-#: InvalidValue.
+#: Takes a value of the call and the field that it is for. Returns the file of a field of files; of
+#: one of related records a key, keys, or None. Raises InvalidValue.
 Find: TypeAlias = Callable[[Any, Any], Any]
 
 #: Records or choices in one list.
@@ -210,16 +209,15 @@ def cannot_hold(meant: Any) -> str:
 class Post:
     """What is posted of forms that code of the site makes."""
 
-    def __init__(self, *, user: Any) -> None:
-        #: Whose uploads are files.
-        self.user = user
+    def __init__(self, *, find: Find) -> None:
+        self.find = find
         self.pairs: list[Pair] = []
         self.files: dict[str, Any] = {}
 
-    def fill_in(self, bound: Any, value: Any, *, find: Find) -> None:
+    def fill_in(self, bound: Any, value: Any) -> None:
         """Give a bound field this value. Raises InvalidValue."""
         field = bound.field
-        meant = meaning(field, value, find=find, user=self.user)
+        meant = meaning(field, value, find=self.find)
         if isinstance(field, fields.FileField):
             if meant is False:
                 self.pairs.append((bound.field.widget.clear_checkbox_name(bound.html_name), "on"))
@@ -248,7 +246,7 @@ def query_dict(pairs: Iterable[Pair]) -> Any:
     return found
 
 
-def meaning(field: fields.Field, value: Any, *, find: Find, user: Any) -> Any:
+def meaning(field: fields.Field, value: Any, *, find: Find) -> Any:
     """Return what a value means to a field: of a file False to take it away, of a choice its text.
     Raises InvalidValue, also for a choice that is not offered: a select would send its first one.
     """
@@ -256,7 +254,7 @@ def meaning(field: fields.Field, value: Any, *, find: Find, user: Any) -> Any:
         can_clear = hasattr(field.widget, "clear_checkbox_name") and not field.required
         if value is None and not can_clear:
             raise InvalidValue(f"This file cannot be taken away. To replace it: {FORM}.")
-        return value is not None and file_of(value, user=user)
+        return value is not None and find(field, value)
     if isinstance(field, ModelChoiceField):
         return find(field, value)
     if isinstance(field, fields.MultipleChoiceField):
@@ -275,9 +273,7 @@ def meaning(field: fields.Field, value: Any, *, find: Find, user: Any) -> Any:
             f"{shown_value(value)} is not a list of {len(parts)} parts, "
             f"such as {example_of_parts(field)}."
         )
-    return [
-        meaning(part, one, find=find, user=user) for part, one in zip(parts, value, strict=True)
-    ]
+    return [meaning(part, one, find=find) for part, one in zip(parts, value, strict=True)]
 
 
 def chosen(field: Any, value: Any) -> str:
@@ -341,12 +337,17 @@ def file_of(value: Any, *, user: Any) -> SimpleUploadedFile:
                 "again, and say its new address."
             )
         return named_file(found.filename, bytes(found.data))
-    if not isinstance(value, dict) or value.keys() != {"filename", "data"}:
+    is_whole = isinstance(value, dict) and value.keys() == {"filename", "data"}
+    if not is_whole or not all(isinstance(part, str) for part in value.values()):
         raise InvalidValue(f"A file is {FORM}, or {UPLOADED}.")
-    name, data = value["filename"], value["data"]
-    if not isinstance(name, str) or not isinstance(data, str):
-        raise InvalidValue(f"A file is {FORM}, or {UPLOADED}.")
-    return named_file(name, decoded(data))
+    try:
+        content = base64.b64decode(value["data"], validate=True)
+    except ValueError:
+        raise InvalidValue(f"The data are not base64. A file is {FORM}.") from None
+    most = get_config().max_file
+    if len(content) > most:
+        raise InvalidValue(f"The file is larger than {most} bytes. Take {UPLOADED}.")
+    return named_file(value["filename"], content)
 
 
 def upload_of(address: str, *, user: Any) -> Upload | None:
@@ -354,17 +355,6 @@ def upload_of(address: str, *, user: Any) -> Upload | None:
     if "\x00" in reference:  # no database takes it
         return None
     return Upload.usable(user).filter(reference=reference).first()
-
-
-def decoded(data: str) -> bytes:
-    most = get_config().max_file
-    try:
-        content = base64.b64decode(data, validate=True)
-    except (binascii.Error, ValueError):
-        raise InvalidValue(f"The data are not base64. A file is {FORM}.") from None
-    if len(content) > most:
-        raise InvalidValue(f"The file is larger than {most} bytes. Take {UPLOADED}.")
-    return content
 
 
 def named_file(name: str, content: bytes) -> SimpleUploadedFile:

@@ -25,7 +25,7 @@ from mcp_django.exposure.admin_bridge.pages import (
     page_of_form,
     read_action_page,
 )
-from mcp_django.exposure.admin_bridge.relations import AdminDescriber, related_words
+from mcp_django.exposure.admin_bridge.relations import AdminDescriber, find_related, related_words
 from mcp_django.exposure.admin_bridge.requests import (
     NOTE,
     CapturedMessage,
@@ -360,10 +360,10 @@ class ActionCall(OfferedAction):
         if missing:
             schema = msgspec.json.encode(AdminDescriber(self.rights).form(form)).decode()
             raise ToolError(f"answer: missing {', '.join(missing)}. It takes: {schema}")
-        post = Post(user=self.rights.principal.user)
+        post = Post(find=partial(find_related, self.rights))
         for name in form.fields:
             if name in answer:
-                fill_in(post, form[name], answer[name], rights=self.rights)
+                fill_in(post, form[name], answer[name])
         return post.pairs
 
     @cached_property

@@ -8,7 +8,7 @@ from enum import Enum
 
 import pytest
 from django import forms
-from django.contrib.auth.models import AnonymousUser, Group
+from django.contrib.auth.models import Group
 from django.core.exceptions import ValidationError
 from django.test import override_settings
 from django.utils import timezone, translation
@@ -27,13 +27,13 @@ from mcp_django.exposure.forms.values import (
 
 
 def encode(bound, value, *, find=None):
-    post = Post(user=AnonymousUser())
-    post.fill_in(bound, value, find=find)
+    post = Post(find=find)
+    post.fill_in(bound, value)
     return post.pairs
 
 
 def understood(field, value):
-    meant = meaning(field, value, find=None, user=None)
+    meant = meaning(field, value, find=None)
     return check_understood(field.clean, data_of(field, meant), meant=meant)
 
 
