@@ -73,8 +73,7 @@ class InlineForms:
         self.shown = shown
         self.formset = shown.formset
         self.fieldsets = getattr(shown, "fieldsets", None)
-        #: By the key of the row, and for a new row: the formsets in its form, by their suffixes.
-        self.nested, self.nested_in_new = nested_by_row(self.formset)
+        self.nested = nested_by_row(self.formset)
         if prefix is not None:
             # The row that it is nested in may have another place now.
             self.formset.prefix = prefix
@@ -124,7 +123,7 @@ class InlineForms:
             post.pairs += pairs_of(bound.field.widget, bound.html_name, bound.value())
         if row.get("delete"):
             post.pairs.append((form.add_prefix("DELETE"), "on"))
-        nested = self.nested_in_new if is_new else self.nested.get(form.instance.pk, {})
+        nested = self.nested.get(None if is_new else form.instance.pk, {})
         for suffix, formset in nested.items():
             prefix = f"{form.prefix}-{suffix}"
             if row.get("delete"):
@@ -182,23 +181,18 @@ class InlineForms:
         return ""
 
 
-def nested_by_row(formset: Any) -> tuple[dict[Any, dict[str, Any]], dict[str, Any]]:
-    """The formsets within the rows of a formset that is shown, by the key of the row, and those
-    within a new row. Each has the suffix by which its prefix is longer than that of the row.
+def nested_by_row(formset: Any) -> dict[Any, dict[str, Any]]:
+    """The formsets within the rows of a formset that is shown, by the key of the row, and with
+    None those within a new row. Each has the suffix by which its prefix is longer than that of the
+    row: "dishes" of "courses-0-dishes".
     """
-    rows = vars(formset).get("forms", ())
-    stored = {
-        form.instance.pk: {
-            one.prefix.removeprefix(f"{form.prefix}-"): one for one in nested_formsets(form)
-        }
-        for form in rows
-        if form.instance.pk is not None
-    }
-    # Where packages keep them for the row that a script adds, in which "courses-0-dishes" is
-    # "courses-empty-dishes" or "courses-__prefix__-dishes".
-    new = nested_formsets(formset) or nested_formsets(formset.form)
-    return stored, {
-        one.prefix.removeprefix(f"{formset.prefix}-").partition("-")[2]: one for one in new
+    rows = {one.instance.pk: nested_formsets(one) for one in vars(formset).get("forms", ())}
+    # Where packages keep them for the row that a script adds, as "courses-empty-dishes".
+    rows[None] = nested_formsets(formset) or nested_formsets(formset.form)
+    start = f"{formset.prefix}-"
+    return {
+        key: {one.prefix.removeprefix(start).partition("-")[2]: one for one in nested}
+        for key, nested in rows.items()
     }
 
 

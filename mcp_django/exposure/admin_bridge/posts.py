@@ -261,7 +261,6 @@ def watch_forms(one_call: Any, see: Callable[[Any], None]) -> None:
 
 def fill_in_forms(one_call: Any, submitted: SubmittedForm) -> None:
     """Have the forms of a copy of a ModelAdmin take what is submitted, and keep the rest."""
-    get_formsets = one_call.get_formsets_with_inlines
     create_formsets = one_call._create_formsets
 
     def fill_in(form: Any) -> None:
@@ -270,21 +269,20 @@ def fill_in_forms(one_call: Any, submitted: SubmittedForm) -> None:
             # Nothing is saved, and all that is wrong is told at once.
             form.is_valid = lambda: False
 
-    def formset_classes(request: HttpRequest, obj: Any = None) -> Any:
-        for base, inline in get_formsets(request, obj):
-            yield filled_formset(base, submitted), inline
-
-    # Packages make the formsets within rows in here, and may return them as well.
-    def formsets_of(*args: Any, **kwargs: Any) -> Any:
+    def filled_formsets(*args: Any, **kwargs: Any) -> Any:
         created = create_formsets(*args, **kwargs)
-        for nested in dict.fromkeys(chain.from_iterable(map(all_nested, created[0]))):
-            for form in nested.initial_forms:
-                apply_values(submitted, form, path=form.prefix, own=own_fields(nested))
+        # Packages make the formsets within rows in here, and may return them as well.
+        nested = chain.from_iterable(map(all_nested, created[0]))
+        for formset in dict.fromkeys([*created[0], *nested]):
+            for at, form in enumerate(formset.forms):
+                apply_values(submitted, form, path=form.prefix, own=own_fields(formset))
+                if at >= formset.initial_form_count():
+                    # A new row of nothing but defaults would be dropped without a word.
+                    form.empty_permitted = False
         return created
 
     watch_forms(one_call, fill_in)
-    one_call.get_formsets_with_inlines = formset_classes
-    one_call._create_formsets = formsets_of
+    one_call._create_formsets = filled_formsets
 
 
 def nested_formsets(form: Any) -> list[Any]:
@@ -300,21 +298,6 @@ def all_nested(formset: Any) -> Iterator[Any]:
         for nested in nested_formsets(form):
             yield nested
             yield from all_nested(nested)
-
-
-def filled_formset(base: Any, submitted: SubmittedForm) -> type[Any]:
-    class Filled(base):  # type: ignore[misc]
-        def add_fields(self, form: Any, index: int | None) -> None:
-            super().add_fields(form, index)
-            if index is None:
-                return
-            apply_values(submitted, form, path=form.prefix, own=own_fields(self))
-            if index >= self.initial_form_count():
-                # A new row of nothing but defaults would be dropped without a word.
-                form.empty_permitted = False
-
-    Filled.__name__ = base.__name__
-    return Filled
 
 
 def own_fields(formset: Any) -> frozenset[str]:
