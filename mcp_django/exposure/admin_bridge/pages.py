@@ -29,7 +29,6 @@ from mcp_django.exposure.forms.html import (
     asked_by,
     folded,
     read_page,
-    text_of,
 )
 from mcp_django.exposure.forms.schemas import InvalidValue, errors_of
 from mcp_django.exposure.forms.values import Pair, Post, pairs_of, query_dict
@@ -232,9 +231,10 @@ def is_part_of(name: str, given: str) -> bool:
 
 def read_action_page(answer: AdminAnswer, run: ActionRun, *, declared: Any = None) -> ActionPage:
     """Find out what a page asks. `declared` is the form class that the action names itself."""
-    form = form_to_answer(read_page(answer.html).forms, run)
+    read = read_page(answer.html)
+    form = form_to_answer(read.forms, run)
     path = run.home if form is None else target_of(form, run)
-    text = confirmation_text(run.rights, answer.context) or text_of(answer.html)
+    text = confirmation_text(run.rights, answer.context) or read.text
     title = folded(str(answer.context.get("title") or "")) or text[:80]
     page = ActionPage(title=title, text=text, form=form, path=path)
     if form is None:

@@ -1,4 +1,4 @@
-"""What a browser would send of a piece of HTML: its forms and their successful controls."""
+"""A page as a browser has it: its forms, what it would send of them, and the text to read."""
 
 from __future__ import annotations
 
@@ -11,6 +11,10 @@ Attributes: TypeAlias = list[tuple[str, str | None]]
 #: A button is sent when it is pressed only, and files are no text.
 NOT_SENT = frozenset({"submit", "button", "image", "reset", "file"})
 BUTTONS = frozenset({"submit", "image"})
+#: Characters of a page's text that are shown.
+LONGEST_TEXT = 2000
+#: Text that a person does not read on a page.
+UNREAD = frozenset({"script", "style", "template", "select", "head"})
 
 
 @dataclass(kw_only=True, eq=False)
@@ -67,29 +71,39 @@ class Form:
         return [one for one in self.controls if one.kind in BUTTONS and not one.is_disabled]
 
 
-def read_page(text: str) -> ControlParser:
-    """The forms of a page, and in `loose` the controls that stand in no form."""
-    reader = ControlParser()
+def read_page(text: str) -> PageReader:
+    """The forms of a page, in `loose` the controls that stand in no form, and its text."""
+    reader = PageReader()
     reader.feed(text)
     reader.close()
     return reader
 
 
-class ControlParser(HTMLParser):
+class PageReader(HTMLParser):
     def __init__(self) -> None:
         super().__init__(convert_charrefs=True)
         self.forms: list[Form] = []
         self.loose = self.form = Form()
         self.labels: dict[str, str] = {}
         self.templates = 0
-        #: Whether each open fieldset is disabled, and the group of options that is open.
-        self.fieldsets: list[bool] = []
-        self.is_group_disabled = False
+        #: Whether each open fieldset, or group of options, is disabled.
+        self.groups: list[bool] = []
         self.control: Control | None = None
         self.option: Option | None = None
         self.label: tuple[str, list[str]] | None = None
         #: The controls within the label that is open.
         self.labelled: list[Control] = []
+        #: The text, and that of the content where the admin made the page: without its header and
+        #: navigation.
+        self.all_text: list[str] = []
+        self.content: list[str] = []
+        self.depth = self.unread = 0
+
+    @property
+    def text(self) -> str:
+        """What a person would read, cut where it gets long."""
+        text = folded(" ".join(self.content or self.all_text))
+        return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
 
     def close(self) -> None:
         """Give the controls their labels, and move them to the forms that they belong to."""
@@ -110,20 +124,27 @@ class ControlParser(HTMLParser):
                     owner.controls.append(control)
 
     def handle_starttag(self, tag: str, attrs: Attributes) -> None:
-        if tag == "template":
-            self.templates += 1
+        self.templates += tag == "template"
+        self.unread += tag in UNREAD
+        if tag == "div" and (self.depth or ("id", "content") in attrs):
+            self.depth += 1
         opened = getattr(self, f"open_{tag}", None)
         if opened is not None and not self.templates:
             opened({name: value or "" for name, value in attrs})
 
     def handle_endtag(self, tag: str) -> None:
-        if tag == "template":
-            self.templates = max(0, self.templates - 1)
+        self.templates = max(0, self.templates - (tag == "template"))
+        self.unread = max(0, self.unread - (tag in UNREAD))
+        self.depth = max(0, self.depth - (tag == "div"))
         closed = getattr(self, f"close_{tag}", None)
         if closed is not None and not self.templates:
             closed()
 
     def handle_data(self, data: str) -> None:
+        if not self.unread:
+            self.all_text.append(data)
+            if self.depth:
+                self.content.append(data)
         if self.templates:
             return
         if self.option is not None:
@@ -146,12 +167,17 @@ class ControlParser(HTMLParser):
     def close_form(self) -> None:
         self.form = self.loose
 
-    def open_fieldset(self, given: dict[str, str]) -> None:
-        self.fieldsets.append("disabled" in given)
+    def open_group(self, given: dict[str, str]) -> None:
+        self.option = None
+        self.groups.append("disabled" in given)
 
-    def close_fieldset(self) -> None:
-        if self.fieldsets:
-            self.fieldsets.pop()
+    def close_group(self) -> None:
+        self.option = None
+        if self.groups:
+            self.groups.pop()
+
+    open_fieldset = open_optgroup = open_group
+    close_fieldset = close_optgroup = close_group
 
     def open_label(self, given: dict[str, str]) -> None:
         self.label = given.get("for", ""), []
@@ -179,20 +205,11 @@ class ControlParser(HTMLParser):
 
     def open_select(self, given: dict[str, str]) -> None:
         self.control = self.add(given, "select-multiple" if "multiple" in given else "select")
-        self.is_group_disabled = False
 
     def close_control(self) -> None:
         self.option = self.control = None
 
     close_select = close_textarea = close_button = close_control
-
-    def open_optgroup(self, given: dict[str, str]) -> None:
-        self.option = None
-        self.is_group_disabled = "disabled" in given
-
-    def close_optgroup(self) -> None:
-        self.option = None
-        self.is_group_disabled = False
 
     def open_option(self, given: dict[str, str]) -> None:
         self.option = None
@@ -200,7 +217,7 @@ class ControlParser(HTMLParser):
             self.option = Option(
                 value=given.get("value"),
                 is_selected="selected" in given,
-                is_disabled="disabled" in given or self.is_group_disabled,
+                is_disabled="disabled" in given or any(self.groups),
             )
             self.control.options.append(self.option)
 
@@ -214,7 +231,7 @@ class ControlParser(HTMLParser):
             kind=kind,
             value=given.get("value", "on" if is_box else ""),
             is_checked=not is_box or "checked" in given,
-            is_disabled="disabled" in given or any(self.fieldsets),
+            is_disabled="disabled" in given or any(self.groups),
             is_required="required" in given,
             label=given.get("aria-label", ""),
             id=given.get("id", ""),
@@ -230,14 +247,10 @@ def folded(text: str) -> str:
     return " ".join(text.split())
 
 
-# What a page asks and says, as far as its HTML tells.
+# What a form asks, as far as its HTML tells.
 
-#: Characters of a page's text that are shown.
-LONGEST_TEXT = 2000
-#: Text that a person does not read on a page.
-UNREAD = frozenset({"script", "style", "template", "select", "head"})
 #: Controls that a person does not fill in, or that no text can fill.
-NOT_ASKED = frozenset({"hidden", "submit", "button", "image", "reset", "file"})
+NOT_ASKED = NOT_SENT | {"hidden"}
 FORMATS = {"date": "date", "email": "email", "url": "uri", "datetime-local": "date-time"}
 
 
@@ -282,41 +295,3 @@ def schema_of(control: Control, known: dict[str, Any] | None) -> dict[str, Any] 
     if kind == "number":
         return {"type": "number"}
     return {"type": "string", **({"format": FORMATS[kind]} if kind in FORMATS else {})}
-
-
-def text_of(html: str) -> str:
-    """What a person would read, cut where it gets long."""
-    reader = TextReader()
-    reader.feed(html)
-    reader.close()
-    text = folded(" ".join(reader.content or reader.all))
-    return text if len(text) <= LONGEST_TEXT else f"{text[:LONGEST_TEXT]}…"
-
-
-class TextReader(HTMLParser):
-    """The text of a page's content, without its header and navigation where the admin made it."""
-
-    def __init__(self) -> None:
-        super().__init__(convert_charrefs=True)
-        self.all: list[str] = []
-        self.content: list[str] = []
-        self.depth = 0
-        self.unread = 0
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in UNREAD:
-            self.unread += 1
-        if tag == "div" and (self.depth or ("id", "content") in attrs):
-            self.depth += 1
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag in UNREAD:
-            self.unread = max(0, self.unread - 1)
-        if tag == "div" and self.depth:
-            self.depth -= 1
-
-    def handle_data(self, data: str) -> None:
-        if not self.unread:
-            self.all.append(data)
-            if self.depth:
-                self.content.append(data)

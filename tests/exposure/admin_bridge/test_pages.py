@@ -8,7 +8,7 @@ import pytest
 from django import forms
 
 from mcp_django.exposure.admin_bridge.pages import MOST_ERRORS, ActionPage, forms_in
-from mcp_django.exposure.forms.html import LONGEST_TEXT, text_of
+from mcp_django.exposure.forms.html import LONGEST_TEXT, read_page
 from mcp_django.exposure.tools.action_calls import NEEDS_ANSWER
 from tests.browser.looks import SKIN
 from tests.clients import call_with_token
@@ -302,9 +302,9 @@ def test_the_text_of_a_page_is_that_of_its_content():
         "<div>One</div> two <select><option>a</select></div><div>Footer</div>"
     )
 
-    assert text_of(html) == "One two"
-    assert text_of("<p>All</p> of it") == "All of it"
-    assert len(text_of("word " * 1000)) == LONGEST_TEXT + 1
+    assert read_page(html).text == "One two"
+    assert read_page("<p>All</p> of it").text == "All of it"
+    assert len(read_page("word " * 1000).text) == LONGEST_TEXT + 1
 
 
 def test_only_so_many_errors_are_told():
