@@ -497,7 +497,9 @@ def check_chain(**kwargs: Any) -> Iterator[CheckMessage]:
 
 @a_check()
 def check_view(**kwargs: Any) -> Iterator[CheckMessage]:
-    """W007: what chooses a tenant for the view must see who calls. W013: nothing serves MCP."""
+    """W007: what chooses a tenant for the view must see who calls. W013: nothing serves MCP. W016:
+    a client that leaves out a slash is redirected, and a redirect drops what it posted.
+    """
     if not has_view():
         if not has_application():
             yield Warning(
@@ -508,6 +510,14 @@ def check_view(**kwargs: Any) -> Iterator[CheckMessage]:
                 id="mcp_django.W013",
             )
         return
+    address = reverse("mcp_django:endpoint")
+    if address.endswith("/") and address.strip("/"):
+        yield Warning(
+            f"The endpoint is served at {address} and not at {address.rstrip('/')}, where clients "
+            "may be told to look.",
+            hint='path("mcp", include("mcp_django.urls")) serves it at both.',
+            id="mcp_django.W016",
+        )
     try:
         early = middleware_before_caller()
     except ImportError:

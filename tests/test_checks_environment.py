@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 from ast import literal_eval
+from types import ModuleType
 
 import pytest
 from django.apps import AppConfig
 from django.core.checks import WARNING, run_checks
 from django.core.management import call_command
 from django.db import connection, connections
+from django.urls import include, path
 
 from mcp_django.checks import (
     check_bodies,
@@ -140,6 +142,18 @@ def test_a_site_without_the_view_needs_nothing_in_front_of_it_but_an_application
     assert list(check_view()) == []
     del settings.ASGI_APPLICATION
     assert ids(check_view()) == ["mcp_django.W013"]
+
+
+def test_an_endpoint_that_needs_its_slash_is_told(settings):
+    places = {"slashed": "mcp/", "both": "mcp"}
+    found = {}
+    for name, route in places.items():
+        module = ModuleType(name)
+        module.urlpatterns = [path(route, include("mcp_django.urls"))]
+        settings.ROOT_URLCONF = module
+        found[name] = ids(check_view())
+
+    assert found == {"slashed": ["mcp_django.W016"], "both": []}
 
 
 def test_middleware_that_cannot_be_imported_is_told_once(settings):

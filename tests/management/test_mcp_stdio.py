@@ -38,8 +38,8 @@ def refused(monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "token", "sentence"),
     [
-        ([], "", "Say who the client acts as: either --user or MCP_TOKEN."),
-        (["--user", "staff"], "mcp_x", "either --user or MCP_TOKEN"),
+        ([], "", "Say who the client acts as, by --user or by MCP_TOKEN."),
+        (["--user", "staff"], "mcp_x", "--user and MCP_TOKEN both say who the client acts as."),
         (["--scope", "mcp:read"], "mcp_x", "A token has its own scopes"),
         (["--user", "nobody"], "", "There is no active user 'nobody'."),
         (["--user", "gone"], "", "There is no active user 'gone'."),

@@ -66,8 +66,10 @@ class Command(BaseCommand):
 
 
 def make_caller(*, user: str | None, scopes: list[str] | None, token: str) -> Caller:
-    if bool(user) == bool(token):
-        raise CommandError(f"Say who the client acts as: either --user or {TOKEN}.")
+    if user and token:
+        raise CommandError(f"--user and {TOKEN} both say who the client acts as. Leave one out.")
+    if not (user or token):
+        raise CommandError(f"Say who the client acts as, by --user or by {TOKEN}.")
     if not user:
         if scopes:
             raise CommandError("A token has its own scopes: leave --scope out.")
