@@ -134,7 +134,7 @@ def configuration():
 
 @pytest.mark.needs("git")
 def test_the_metadata_says_what_by_whom_where_and_with_which_extras(metadata):
-    extras = {"all", "daphne", "drf", "jwt", "oauth", "redis"}
+    extras = {"all", "daphne", "drf", "jwt", "oauth", "redis", "xlsx"}
     assert set(metadata.get_all("Provides-Extra")) == extras
     assert metadata["Version"] == mcp_django.__version__
     assert metadata["Author"]

@@ -7,12 +7,16 @@ from typing import Any
 from django import forms
 from django.contrib import admin
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.template.defaultfilters import filesizeformat
+from django.urls import URLPattern, path
 from django.utils import timezone
+from django.utils.cache import add_never_cache_headers
 from django.utils.formats import localize
+from django.utils.html import format_html
+from django.utils.http import content_disposition_header
 
-from mcp_django.admin.pages import AnyModelAdmin, AnyModelForm
+from mcp_django.admin.pages import AnyModelAdmin, AnyModelForm, found_object, url_of
 from mcp_django.admin.tokens import is_active_staff
 from mcp_django.conf import get_config
 from mcp_django.exposure.forms.schemas import InvalidValue
@@ -51,13 +55,17 @@ class UploadAdmin(AnyModelAdmin):
     """Active staff see, add and delete files of their own, and nobody sees those of others."""
 
     form = AssistantFileForm
-    list_display = ("filename", "address", "bytes", "created_at", "expires")
+    list_display = ("filename", "address", "download", "bytes", "created_at", "expires")
     list_display_links = ("filename",)
-    fields = readonly_fields = ("filename", "address", "bytes", "created_at", "expires")
+    fields = readonly_fields = list_display
 
     @admin.display(description="what to tell your assistant", ordering="reference")
     def address(self, upload: Upload) -> str:
         return upload.address
+
+    @admin.display(description="file")
+    def download(self, upload: Upload) -> str:
+        return format_html('<a href="{}">Download</a>', url_of(self, "download", upload.pk))
 
     @admin.display(description="size", ordering="size")
     def bytes(self, upload: Upload) -> str:
@@ -67,6 +75,21 @@ class UploadAdmin(AnyModelAdmin):
     def expires(self, upload: Upload) -> str:
         at = upload.expires_at()
         return localize(timezone.localtime(at) if timezone.is_aware(at) else at)
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.download_view)
+        name = "mcp_django_upload_download"
+        return [path("<path:object_id>/download/", view, name=name), *super().get_urls()]
+
+    def download_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
+        """The file, for its person alone, and never as a page that a browser would run."""
+        upload = found_object(self, request, object_id)
+        response = HttpResponse(upload.data, content_type="application/octet-stream")
+        disposition = content_disposition_header(as_attachment=True, filename=upload.filename)
+        response["Content-Disposition"] = disposition or "attachment"
+        response["X-Content-Type-Options"] = "nosniff"
+        add_never_cache_headers(response)
+        return response
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Upload]:
         return super().get_queryset(request).filter(user=request.user.pk).defer("data")
@@ -101,6 +124,4 @@ class UploadAdmin(AnyModelAdmin):
         obj.user = request.user  # type: ignore[assignment]  # nobody anonymous comes here
         obj.filename, obj.data, obj.size = file.name, file.read(), file.size
         super().save_model(request, obj, form, change)
-        # The newest are enough, or one person could fill the database.
-        kept = list(self.get_queryset(request).values_list("pk", flat=True)[:MOST])
-        self.get_queryset(request).exclude(pk__in=kept).delete()
+        Upload.drop_oldest(request.user)

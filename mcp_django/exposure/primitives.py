@@ -39,6 +39,7 @@ BUILT_IN = WRITES | frozenset(
         "get_record",
         "get_history",
         "aggregate_records",
+        "export_records",
         "list_resources",
         "read_resource",
     }

@@ -1,4 +1,6 @@
-"""Files that people put into the admin for their assistants to write into records."""
+"""Files between a person and their assistants: what the person put into the admin for records, and
+what an assistant exported for the person.
+"""
 
 from __future__ import annotations
 
@@ -57,6 +59,13 @@ class Upload(models.Model):
     def usable(cls, user: Any) -> models.QuerySet[Upload]:
         """The files of a person that have not expired."""
         return cls.objects.filter(user=user.pk, created_at__gt=timezone.now() - KEPT)
+
+    @classmethod
+    def drop_oldest(cls, user: Any) -> None:
+        """Delete the files of a person but for the newest, or one could fill the database."""
+        theirs = cls.objects.filter(user=user)
+        kept = list(theirs.values_list("pk", flat=True)[:MOST])
+        theirs.exclude(pk__in=kept).delete()
 
     @classmethod
     def expired(cls, now: datetime) -> models.QuerySet[Upload]:

@@ -18,6 +18,8 @@ from mcp_django.exposure.resources import models
 from mcp_django.exposure.resources.completion import complete_resource
 from mcp_django.exposure.tools.records import RECORD_TOOLS
 from mcp_django.exposure.uris import COLLECTION, OBJECT
+from mcp_django.models import Upload
+from tests.exposure.function_tools import context_of
 
 #: Pages of two, so that there are cursors; no model has as many rows as this allows for.
 MOST_PAGES = 20
@@ -104,12 +106,22 @@ class Asker:
 
     def tool(self, name: str, **arguments: Any) -> bytes:
         self.used.add(name)
-        context: Any = None  # only code of a site asks for it
-        result: Any = RECORD_TOOLS[name].call(context, self.rights, arguments)
+        result: Any = RECORD_TOOLS[name].call(context_of(self.rights), self.rights, arguments)
         found = msgspec.json.decode(result.content[0].text)
+        found.pop("now", None)
         if cursor := found.pop("next", None):
             self.cursors.add(cursor)
         return msgspec.json.encode(found)
+
+    def exported(self, label: str, **arguments: Any) -> bytes:
+        self.used.add("export_records")
+        export = RECORD_TOOLS["export_records"]
+        if not export.exists_for(self.rights):
+            return b""
+        export.call(context_of(self.rights), self.rights, {"model": label, **arguments})
+        upload = Upload.objects.latest("pk")
+        upload.delete()
+        return bytes(upload.data)
 
     def included(self, label: str, name: str) -> bytes:
         return self.page(label, include=[name]).encoded
@@ -177,6 +189,10 @@ NAMES: dict[str, Place] = {
     "order_by descending": lambda who, label, path, key: who.walk(label, order_by=[f"-{path}"]),
     "fields": lambda who, label, path, key: who.records(label, fields=[path]),
     "include": lambda who, label, path, key: who.included(label, path),
+    "export": lambda who, label, path, key: who.exported(label, fields=[path]),
+    "part": lambda who, label, path, key: who.tool(
+        "get_record", model=label, pk=key, fields=[path], offset=0
+    ),
     "get_record fields": lambda who, label, path, key: who.shown(label, path, key),
     "aggregate order_by": lambda who, label, path, key: who.groups(
         label, group_by=who.groups_of[label][:1], order_by=[path], limit=50

@@ -143,6 +143,20 @@ class GetRecord(ToolArguments):
     search: Annotated[str | UnsetType, about("Words to read it at.")] = UNSET
 
 
+class ExportRecords(ToolArguments):
+    """Write up to 10,000 records into a file, and give the person its address. Arguments as in
+    find_records."""
+
+    model: str
+    filters: dict[str, Any] | UnsetType = UNSET
+    exclude: dict[str, Any] | UnsetType = UNSET
+    any_of: list[dict[str, Any]] | UnsetType = UNSET
+    search: str | UnsetType = UNSET
+    order_by: list[str] | UnsetType = UNSET
+    fields: list[str] | UnsetType = UNSET
+    format: Annotated[str | UnsetType, about("csv or xlsx.")] = UNSET
+
+
 #: Entries of a history in an answer.
 DEFAULT_ENTRIES, MOST_ENTRIES = 20, 50
 

@@ -166,10 +166,15 @@ def parse_include(rule: Rule, include: Any) -> dict[str, RelationStep]:
 
 
 def find_records(
-    rights: Rights, exposure: ModelExposure, asked: FindRecords, *, longest: int | None = None
+    rights: Rights,
+    exposure: ModelExposure,
+    asked: FindRecords,
+    *,
+    longest: int | None = None,
+    whole: bool = False,
 ) -> Page:
     """One page of the records that the caller may see and that the arguments leave, in at most
-    `longest` bytes.
+    `longest` bytes, and with `whole` with texts of any length.
 
     Raises QueryError for anything that cannot run, in words that say what would.
     """
@@ -179,7 +184,8 @@ def find_records(
     if ordered is not asked:
         asked, access = ordered, paths_of_call(rights, exposure, ordered)
     using = rights.rows(exposure.model).db
-    selection = parse_selection(rights, access, or_default(asked.fields), asked.include)
+    fields = or_default(asked.fields)
+    selection = parse_selection(rights, access, fields, asked.include, whole=whole)
     config = get_config()
     most = config.max_page_size
     if selection.is_for_one_call:

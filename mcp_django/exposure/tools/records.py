@@ -47,8 +47,10 @@ from mcp_django.exposure.query.selection import is_list_of_names
 from mcp_django.exposure.query.tables import answer_budget, with_members
 from mcp_django.exposure.questions.idempotency import once
 from mcp_django.exposure.resources import models as resources
+from mcp_django.exposure.tools.exports import export_records
 from mcp_django.exposure.uris import SITE
 from mcp_django.levels import Level
+from mcp_django.models import Upload
 from mcp_django.principal import READ
 from mcp_django.protocol.content import Content, TextContent
 from mcp_django.protocol.results import ReadResult, ToolAnnotations, ToolDefinition, ToolResult
@@ -274,6 +276,13 @@ class HistoryTool(RecordTool):
         models = {one.model: has_pages(rights, one) for one in rights.exposures()}
         known = [has for model, has in models.items() if rights.is_constant(model)]
         return any(known) or len(known) == len(models)
+
+
+class ExportTool(RecordTool):
+    """It exists for those to whom the admin gives files."""
+
+    def exists_for(self, rights: Rights) -> bool:
+        return super().exists_for(rights) and rights.model_admin(Upload) is not None
 
 
 def has_pages(rights: Rights, exposure: ModelExposure) -> bool:
@@ -552,6 +561,7 @@ RECORD_TOOLS: dict[str, RecordTool] = {
         RecordTool(get_record, asked.GetRecord),
         HistoryTool(get_history, asked.GetHistory),
         RecordTool(aggregate_records, asked.AggregateRecords),
+        ExportTool(export_records, asked.ExportRecords),
         RecordTool(list_resources, asked.ListResources),
         RecordTool(read_resource, asked.ReadResource),
         WriteTool(create_record, asked.CreateRecord, verb=ADD),

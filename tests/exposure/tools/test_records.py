@@ -44,7 +44,7 @@ def test_every_tool_is_read_only_and_described_and_all_are_found_by_who_may_do_e
     assert len(msgspec.json.encode(found)) <= 12 * 1024
     # Four characters are about a token.
     assert len(msgspec.json.encode(tools)) < 1700 * 4
-    assert len(tools) == 8
+    assert len(tools) == 9
     for tool in tools:
         assert tool["annotations"] == {"readOnlyHint": True, "openWorldHint": False}
         assert tool["description"]
