@@ -30,6 +30,7 @@ from django.utils.datastructures import MultiValueDict
 
 from mcp_django.exposure.forms.html import read_page
 from mcp_django.exposure.functions.arguments import MOST_DIGITS, check_plain
+from mcp_django.exposure.query.filters import MAX_WORDS
 from mcp_django.testing import Client
 from tests.clients import browser_of
 from tests.fuzz import rows
@@ -45,6 +46,7 @@ RULES = {
     "format": "Days, times and numbers are as in JSON. A page takes more: 3/4/2026, 1_000.",
     "list": "A bare list for the set of a stored record would drop what is not in it.",
     "hidden": "Members of a model that the person may not view stay in a set.",
+    "words": "A search takes eight words at most. A page takes any number.",
     "crash": "What the page fails on, as SQLite does on a long duration, is refused.",
 }
 EVERY = (*rows.EVERY, "parcel", "stamp")
@@ -220,6 +222,7 @@ class Filling:
             return "nothing"
         objects = asked.queryset.filter(**{admin.search_fields[0]: value})
         if not objects and value.strip():
+            self.rules |= {"words"} if len(value.split()) > MAX_WORDS else set()
             objects = admin.get_search_results(self.page.request, asked.queryset, value)[0]
         keys = {one.pk for one in objects}
         return str(*keys) if len(keys) == 1 else "nothing"
@@ -380,7 +383,7 @@ class Comparison:
         rules = filling.rules | ({"crash"} if by_person.status == "crashed" else set())
         self.counts.update([by_person.status, *rules])
         said = f"{by_tool.text}\n{by_person.errors} {by_person.text}"
-        if "bare row" in rules or (is_refused and rules & {"format", "crash"}):
+        if "bare row" in rules or (is_refused and rules & {"format", "words", "crash"}):
             return "", said
         if by_tool.status != by_person.status:
             return f"{by_tool.status} by the tool alone", said

@@ -136,6 +136,7 @@ def gemini_schema(keywords, *, is_root):
 CONDITIONS = ["filters", "exclude", "any_of.items"]
 FREE_OBJECTS = {
     "find_records": CONDITIONS,
+    "export_records": CONDITIONS,
     "aggregate_records": [*CONDITIONS, "metrics", "having"],
     "create_record": ["values", "inlines"],
     "update_record": ["values", "inlines"],

@@ -180,7 +180,7 @@ def result_context(message: Mapping[str, Any]) -> dict[str, Any]:
     result: dict[str, Any] = message["result"]
     blocks = [*result.get("content", ()), *result.get("contents", ())]
     data = result.get("structuredContent")
-    if data is None and len(blocks) == 1:
+    if data is None and blocks:
         data = json_in(blocks[0].get("text"))
     rows = rows_in(data)
     return {

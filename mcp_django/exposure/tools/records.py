@@ -189,7 +189,7 @@ def example_for(rights: Rights, label: Any, *, tool: str) -> dict[str, Any]:
     """
     if tool == "read_resource":
         return {"uri": SITE}
-    if tool not in ("describe_model", "find_records", "aggregate_records"):
+    if tool not in ("describe_model", "find_records", "aggregate_records", "export_records"):
         return {}
     # Not `rights.exposures()`: to ask about every model would cost more than the call itself.
     named = rights.exposed.by_label.get(label.lower()) if isinstance(label, str) else None
@@ -204,6 +204,8 @@ def example_for(rights: Rights, label: Any, *, tool: str) -> dict[str, Any]:
     if tool not in access.examples:
         make = aggregates.examples if tool == "aggregate_records" else example
         access.examples[tool] = make(access)
+        if tool == "export_records":
+            del access.examples[tool]["limit"]
     return access.examples[tool]
 
 

@@ -31,6 +31,7 @@ WRONG_CALLS = [
     ("find_records", {"model": "shop.memo", "search": "a"}),
     ("find_records", {"model": "shop.order", "where": "status = 'paid'"}),
     ("aggregate_records", {"model": "shop.order", "group_by": ["placed_at__month_year"]}),
+    ("export_records", {"model": "shop.order", "limit": 5}),
     ("aggregate_records", {"model": "shop.order", "metrics": {"sum": "total"}}),
     ("aggregate_records", {"model": "shop.order", "metrics": {"x": {"sum": "number"}}}),
     (
