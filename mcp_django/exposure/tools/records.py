@@ -469,7 +469,8 @@ def part_of_record(
         is_fenced = name in rights.untrusted(exposure.model)
     else:
         record = find.get_record(rights, exposure, given.pk, fields=names, **read)
-        value = msgspec.json.decode(record)[name]
+        # A path may have another name in the record: "pk" is "id".
+        [value] = msgspec.json.decode(record).values()
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
         inner = inside_fence(text, rights.mark)
         text, is_fenced = (text, False) if inner is None else (inner, True)

@@ -90,6 +90,10 @@ def test_a_part_that_is_not_there_is_refused(client, memo, arguments, words):
     assert words in ask(client, memo, **arguments)
 
 
+def test_a_value_of_any_kind_is_read_as_its_text(client, memo):
+    assert read(client, memo, fields=["pk"], offset=0)["text"] == str(memo.pk)
+
+
 def test_a_file_that_is_no_text_has_no_parts(client, memo):
     memo.scan.save("scan.png", ContentFile(b"\x89PNG"))
 
