@@ -95,7 +95,7 @@ def test_the_rights_of_guardian_on_single_objects_hold(make_user):
     assert not changed.is_error
     assert read_only.text == f"The record with the key {seen.pk} is read-only for you."
     assert unseen.text.replace(str(hidden.pk), "999") == missing
-    assert refusal == "You may not do this."
+    assert refusal == f"You may not delete the record with the key {seen.pk}."
     assert sorted(Guarded.objects.values_list("name", "size")) == [("hidden", 0), ("seen", 0)]
 
 
