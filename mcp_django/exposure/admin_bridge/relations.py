@@ -17,7 +17,7 @@ from django.forms.models import ModelMultipleChoiceField
 from django.utils.text import capfirst
 
 from mcp_django.exceptions import QueryError
-from mcp_django.exposure.fields import ITEMS, TERM, TEXT, quoted, text
+from mcp_django.exposure.fields import ITEMS, TEXT, bounded_text, quoted
 from mcp_django.exposure.forms.schemas import (
     MOST_RECORDS,
     Choice,
@@ -350,11 +350,13 @@ class Finder:
         """Return the choices that a text names, and whether there are more: as a filter finds
         records by what they are called, and else as the search box of the admin does.
         """
-        keys: list[Any] = []
-        with suppress(QueryError):
+        try:
+            words = bounded_text(given).split()
             keys = [row[0] for row in RelatedNames(self.rights).called(self.model, given)]
+        except QueryError:  # no database takes this text, or it is too long
+            return [], False
         called = self.first(keys, most=MOST_NAMED) if keys else ([], False)
-        return called if called[0] else self.search(given)
+        return called if called[0] or not 0 < len(words) <= MAX_WORDS else self.search(given)
 
     def first(self, keys: Any, *, most: int) -> tuple[list[Any], bool]:
         choices = visible_choices(self.rights, self.choices).filter(Q(("pk__in", keys)))
@@ -373,7 +375,7 @@ class Finder:
         usable = {**access.tables[FILTER], **access.tables[SEARCH]}
         searched = model_admin.get_search_fields(request)
         names = [name for name in searched if is_usable(name.lstrip("^=@"), usable)]
-        if not (names and is_searchable(given)):
+        if not names:
             return [], False
         # The registered instance is everybody's.
         searcher = copy(model_admin)
@@ -391,10 +393,3 @@ def is_usable(path: str, usable: Mapping[str, Path]) -> bool:
     head, _, operator = path.rpartition(LOOKUP_SEP)
     field = usable[head].field if head in usable else None
     return field is not None and not field.is_relation and operator in TEXT
-
-
-def is_searchable(given: str) -> bool:
-    """Whether it is a text that every database takes, and of a size that can be searched for."""
-    with suppress(ValueError):
-        return 0 < len(text(given).split()) <= MAX_WORDS and len(given) <= TERM
-    return False
