@@ -117,7 +117,7 @@ class InlineForms:
         disable_unshown(form, self.fieldsets)
         values = {name: value for name, value in row.items() if name not in ("pk", "delete")}
         sources = self.shown.prepopulated_fields if is_new else {}
-        post.add_form(form, values, names=self.names, sources=sources, path=form.prefix)
+        post.add_form(form, values, sources=sources, path=form.prefix)
         for name in self.own & form.fields.keys() - {"DELETE"}:
             bound = form[name]
             post.pairs += pairs_of(bound.field.widget, bound.html_name, bound.value())
@@ -413,7 +413,7 @@ class RecordForm:
                     name, "This can be set only in a browser: its page has scripts for it."
                 )
         given = {name: values[name] for name in values if name not in self.browser_only}
-        post.add_form(self.form, given, names=self.names, sources=self.prepopulated)
+        post.add_form(self.form, given, sources=self.prepopulated)
         offered = [one.prefix for one in self.inlines if one.is_offered]
         post.refuse_unknown(inlines, offered, what="an inline")
         for one in self.inlines:

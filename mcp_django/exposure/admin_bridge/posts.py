@@ -107,13 +107,13 @@ class SubmittedForm:
         form: Any,
         values: Mapping[str, Any],
         *,
-        names: Collection[str],
         sources: Mapping[str, Sequence[str]],
         path: str = "",
     ) -> None:
-        """Have the form that is posted take these values. `form` is the one that is shown, whose
-        fields `names` this caller can set. `sources` are those that the page makes of others.
+        """Have the form that is posted take these values. `form` is the one that is shown.
+        `sources` are the fields that the page makes of others.
         """
+        names = self.names[path.rpartition("-")[0]]
         self.shown[path], self.sent[path] = form, frozenset(values)
         self.refuse_unknown(values, names, path=path)
         given = {name: values[name] for name in names if name in values}

@@ -100,21 +100,19 @@ def model_validators(form: Any, name: str, field: fields.Field) -> Sequence[Any]
 
 
 #: The keyword of each, and which of two limits leaves less.
-NUMBER_LIMITS: Any = {
+LIMITS: Any = {
     validators.MinValueValidator: ("minimum", max),
     validators.MaxValueValidator: ("maximum", min),
-}
-TEXT_LIMITS: Any = {
     validators.MinLengthValidator: ("minLength", max),
     validators.MaxLengthValidator: ("maxLength", min),
 }
 
 
-def limits(given: Iterable[Any], keywords: Any = NUMBER_LIMITS) -> dict[str, Any]:
+def limits(given: Iterable[Any]) -> dict[str, Any]:
     """The limits that validators have, if they are numbers that JSON has."""
     found: dict[str, Any] = {}
     for one in given:
-        for kind, (keyword, narrower) in keywords.items():
+        for kind, (keyword, narrower) in LIMITS.items():
             if isinstance(one, kind):
                 limit = one.limit_value() if callable(one.limit_value) else one.limit_value
                 # Some fields have limits for their texts, and JSON has no infinity.
@@ -422,7 +420,7 @@ class Describer:
         if isinstance(field, fields.DurationField):
             schema["description"] = "Such as P1DT2H30M."
         if isinstance(field, fields.CharField) and shape != "uuid":
-            schema |= limits(self.validators, TEXT_LIMITS)
+            schema |= limits(self.validators)
             if field.required:
                 schema["minLength"] = max(1, schema.get("minLength", 1))
         return schema
