@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from importlib import import_module
-from itertools import pairwise
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -584,10 +584,9 @@ def rows_of_simple_history(log: RecordLog) -> list[HistoryEntry]:
     rows = rows.select_related(*users) if users else rows
     with limited(rows.db):
         found = list(rows[: MOST_READ + 1])
-    # Each but the oldest is compared with the one before it.
-    pairs: list[tuple[Any, Any]] = [*pairwise(found), *((one, None) for one in found[-1:])]
     entries = []
-    for row, before in pairs[:MOST_READ]:
+    # Each but the oldest is compared with the one before it.
+    for row, before in zip_longest(found[:MOST_READ], found[1:]):
         action = TYPES.get(row.history_type, "changed")
         names: list[str] = []
         if action == "changed" and before is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -94,9 +94,10 @@ def describe_writing(
         found["create_record"] = described(context, rights, exposure, verb=ADD)
     if may(rights, model, CHANGE):
         changed = described(context, rights, exposure, verb=CHANGE)
-        names = names_of(changed)
-        is_same = names is not None and names == names_of(found.get("create_record", {}))
-        found["update_record"] = {"values": as_for_create(changed)} if is_same else changed
+        forms = (found.get("create_record", {}), changed)
+        created, stored = [one.get("values", {}).get("properties") for one in forms]
+        is_same = stored is not None and created is not None and stored.keys() == created.keys()
+        found["update_record"] = {"values": as_for_create(stored)} if is_same else changed
     if may(rights, model, REMOVE):
         found["delete_record"] = True
     return found
@@ -154,18 +155,13 @@ def first_changeable(rights: Rights, exposure: ModelExposure) -> Any:
     return None
 
 
-def as_for_create(schemas: Mapping[str, Any]) -> str:
+def as_for_create(properties: Mapping[str, Any]) -> str:
     """What is said of an update whose form has the fields of the add form."""
-    properties = schemas["values"]["properties"]
     sets = [name for name, schema in properties.items() if "propertyNames" in schema]
     if not sets:
         return AS_FOR_CREATE
     verb = "takes" if len(sets) == 1 else "take"
     return f"{AS_FOR_CREATE} In place of a list, {', '.join(sets)} {verb} {FORMS}. {COMBINED}"
-
-
-def names_of(schemas: Mapping[str, Any]) -> Collection[str] | None:
-    return schemas["values"]["properties"].keys() if "values" in schemas else None
 
 
 #: Keys that the answer of a deletion names.

@@ -148,6 +148,10 @@ KINDS: tuple[tuple[type[fields.Field], str], ...] = (
 )
 
 
+#: Kinds that no person can be asked for in a flat form.
+NOT_FLAT = frozenset({"file", "anything", "array", "parts"})
+
+
 def kind_of_form_field(field: fields.Field) -> str:
     kind = next(kind for known, kind in KINDS if isinstance(field, known))
     # Arrays of django.contrib.postgres.
@@ -238,10 +242,11 @@ class Describer:
         self, field: fields.Field, initial: Any, *, name: str = "", form: Any = None
     ) -> Schema:
         self.validators = [*field.validators, *model_validators(form, name, field)]
-        if isinstance(field.widget, widgets.PasswordInput):
-            # "Servers MUST NOT use form mode elicitation to request sensitive information."
-            self.refuse_flat("a secret")
         kind = kind_of_form_field(field)
+        # "Servers MUST NOT use form mode elicitation to request sensitive information."
+        is_secret = isinstance(field.widget, widgets.PasswordInput)
+        if self.flat and (is_secret or kind in NOT_FLAT):
+            raise NotAskable
         own: Schema | None = getattr(field, "mcp_schema", None)
         schema: Schema = getattr(self, kind)(field) if own is None else dict(own)
         # A set of related records may be empty, but it is never null.
@@ -283,8 +288,6 @@ class Describer:
 
     def related_list(self, field: Any) -> Schema:
         choices = self.records(field)
-        if not choices:
-            self.refuse_flat("a list of keys")
         return self.several(field, self.listed(choices) if choices else self.key(field))
 
     def key(self, field: Any) -> Schema:
@@ -328,8 +331,8 @@ class Describer:
 
     def several(self, field: fields.Field, item: Schema) -> Schema:
         is_choice = "oneOf" in item or "enum" in item
-        if not (self.features.rich_elicitation and is_choice):
-            self.refuse_flat("a list")
+        if self.flat and not (self.features.rich_elicitation and is_choice):
+            raise NotAskable
         schema: Schema = {"type": "array"}
         if "oneOf" in item:
             # A list of titled choices has no other form in elicitation.
@@ -350,7 +353,6 @@ class Describer:
         return {"type": "boolean"} if self.flat else {"type": ["boolean", "null"]}
 
     def file(self, field: Any) -> Schema:
-        self.refuse_flat("a file")
         longest = field.max_length or 255
         # The keywords of objects say nothing about texts, nor do theirs about objects.
         return {
@@ -366,16 +368,13 @@ class Describer:
         }
 
     def anything(self, field: fields.Field) -> Schema:
-        self.refuse_flat("JSON")
         return {}
 
     def array(self, field: Any) -> Schema:
-        self.refuse_flat("a list")
         return {"type": "array", "items": Describer(partial=True).field(field.base_field, None)}
 
     def parts(self, field: Any) -> Schema:
         """One list, with a part for each of its fields: of money the amount and the currency."""
-        self.refuse_flat("a list")
         inner = copy(self)
         # A part is replaced as a whole: a set in it is no set of its own.
         inner.partial = False
@@ -387,10 +386,6 @@ class Describer:
             "maxItems": len(parts),
             "description": f"Such as {example_of_parts(field)}.",
         }
-
-    def refuse_flat(self, what: str) -> None:
-        if self.flat:
-            raise NotAskable(f"A person cannot be asked for {what} in a form.")
 
     def number(self, field: fields.Field) -> Schema:
         return {"type": "number", **limits(self.validators)}
