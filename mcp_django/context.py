@@ -270,8 +270,7 @@ class CallContext:
         return self.interview
 
 
-#: The call whose function or action of the site, or whose deletion, runs now: for receivers of
-#: signals.
+#: The call whose code of the site, or whose deletion, runs now, for receivers of signals.
 _running: ContextVar[CallContext | None] = ContextVar("mcp_django_call", default=None)
 running_call = _running.get
 

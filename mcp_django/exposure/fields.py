@@ -168,8 +168,7 @@ ITEMS = 100
 SIGNED_64 = (-(2**63), 2**63 - 1)
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}\Z")
 INTEGER = re.compile(r"-?[0-9]{1,19}\Z")  # int() would take the digits of any script
-#: Most databases hold durations as microseconds in 64 bits.
-LONGEST_DURATION = timedelta(microseconds=2**63 - 1)
+LONGEST_DURATION = timedelta(microseconds=2**63 - 1)  # as most databases hold them
 
 
 def convert(field: Any, operator: str, value: Any, *, using: str) -> Any:

@@ -187,7 +187,7 @@ def save(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Change:
+class RecordChange:
     """One record as it was saved."""
 
     saved: Saved
@@ -200,7 +200,7 @@ class Change:
 
 def save_one(
     context: CallContext, rights: Rights, given: CreateRecord | UpdateRecord, *, using: str
-) -> Change:
+) -> RecordChange:
     """Save a record, in the transaction of the call."""
     # Whoever writes second reads what the first has written, and keeps it.
     form = open_form(context, rights, given, find=find_locked)
@@ -222,7 +222,7 @@ def save_one(
     if is_kept:
         history.keep_values(saved, row, before=kept)
     changed = history.before_and_after(rights, model, saved.changed, before=before, after=after)
-    return Change(saved=saved, row=row, record=after.record, changed=changed)
+    return RecordChange(saved=saved, row=row, record=after.record, changed=changed)
 
 
 def save_each(
@@ -525,7 +525,7 @@ def writing(using: str) -> Iterator[None]:
         raise ToolError(f"Nothing was saved: {reason}") from error
 
 
-def answer_of(rights: Rights, change: Change, *, is_new: bool = False) -> dict[str, Any]:
+def answer_of(rights: Rights, change: RecordChange, *, is_new: bool = False) -> dict[str, Any]:
     """Return what changed, and a new record as this caller reads it."""
     found: dict[str, Any] = {"pk": key_as_json(change.saved.obj.pk), "changed": change.changed}
     if version := version_in_form(rights, change.row):

@@ -100,7 +100,7 @@ def model_validators(form: Any, name: str, field: fields.Field) -> Sequence[Any]
 
 
 #: The keyword of each, and which of two limits leaves less.
-LIMITS: Any = {
+LIMIT_KEYWORDS: Any = {
     validators.MinValueValidator: ("minimum", max),
     validators.MaxValueValidator: ("maximum", min),
     validators.MinLengthValidator: ("minLength", max),
@@ -112,7 +112,7 @@ def limits(given: Iterable[Any]) -> dict[str, Any]:
     """The limits that validators have, if they are numbers that JSON has."""
     found: dict[str, Any] = {}
     for one in given:
-        for kind, (keyword, narrower) in LIMITS.items():
+        for kind, (keyword, narrower) in LIMIT_KEYWORDS.items():
             if isinstance(one, kind):
                 limit = one.limit_value() if callable(one.limit_value) else one.limit_value
                 # Some fields have limits for their texts, and JSON has no infinity.
