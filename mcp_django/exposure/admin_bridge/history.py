@@ -590,11 +590,8 @@ def rows_of_simple_history(log: RecordLog) -> list[HistoryEntry]:
         action = TYPES.get(row.history_type, "changed")
         names: list[str] = []
         if action == "changed" and before is not None:
-            known = [field.name for field in before.tracked_fields if field.editable]
-            known += [field.name for field in before._history_m2m_fields]
-            # The fields that the caller reads.
-            included = [name for name in known if name in log.names.fields]
-            names = list(row.diff_against(before, included_fields=included).changed_fields)
+            changed = row.diff_against(before).changed_fields
+            names = [name for name in changed if name in log.names.fields]
         if names or action != "changed":
             entries.append(
                 HistoryEntry(
