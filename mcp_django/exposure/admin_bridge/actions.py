@@ -7,7 +7,6 @@ shared by all threads.
 from __future__ import annotations
 
 import enum
-import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field, replace
@@ -41,12 +40,11 @@ from mcp_django.exposure.admin_bridge.requests import (
     signed_copy,
     site_failure,
 )
+from mcp_django.exposure.admin_bridge.rights import tolerant
 from mcp_django.exposure.forms.values import Pair
 from mcp_django.exposure.permissions import Rights
 from mcp_django.protocol.content import EmbeddedResource, ResourceContents
 from mcp_django.protocol.uri_templates import encode
-
-logger = logging.getLogger("mcp_django")
 
 # What the admin answered to an action: read as a person would, who sees a page or gets a file.
 
@@ -330,10 +328,8 @@ class ActionRun:
             # Not `response.close()`: it sends request_finished, on which Django closes the
             # connections of this thread in the middle of the call.
             for close in getattr(response, "_resource_closers", ()):
-                try:
+                with tolerant("What an action answered could not be closed."):
                     close()
-                except Exception:
-                    logger.exception("What an action answered could not be closed.")
         if answer.kind is Kind.PAGE and not self.ran:
             raise ToolError("The admin did not run the action, and does not say why.")
         return replace(answer, messages=recorder.messages)

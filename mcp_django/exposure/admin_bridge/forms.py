@@ -225,7 +225,7 @@ def version_in_form(rights: Rights, obj: Model | None) -> str:
     model_admin = rights.model_admin(type(obj))
     using, inlines = obj._state.db or DEFAULT_DB_ALIAS, []
     # The record counts without its rows where they cannot be told.
-    with tolerant("The inlines of %s cannot be listed.", type(obj)):
+    with tolerant(f"The inlines of {obj._meta.label} cannot be listed."):
         records = type(obj)._base_manager.using(using).filter(pk=obj.pk)
         inlines = [
             (one.model, of_parents(one, records))

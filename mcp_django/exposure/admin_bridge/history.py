@@ -269,7 +269,7 @@ class RecordLog:
     @cached_property
     def names(self) -> ReadableNames:
         labels = {}
-        with tolerant("The form of %s cannot be made.", self.exposure.model):
+        with tolerant(f"The form of {self.exposure.label} cannot be made."):
             form = self.admin.get_form(self.rights.request, self.obj)
             with translation.override(None):
                 for name, field in form.base_fields.items():
@@ -286,7 +286,7 @@ class RecordLog:
         the site wrote into the log may speak of any of them.
         """
         asked, is_all = (self.rights.request, self.obj), False
-        with tolerant("What %s shows cannot be told.", self.exposure.model):
+        with tolerant(f"What {self.exposure.label} shows cannot be told."):
             names = {
                 *flatten_fieldsets(self.admin.get_fieldsets(*asked)),
                 *self.admin.get_readonly_fields(*asked),

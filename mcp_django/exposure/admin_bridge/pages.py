@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
@@ -22,6 +21,7 @@ from mcp_django.exposure.admin_bridge.actions import MENU, ActionRun, AdminAnswe
 from mcp_django.exposure.admin_bridge.deletes import confirmation_text
 from mcp_django.exposure.admin_bridge.relations import AdminDescriber, find_related, related_words
 from mcp_django.exposure.admin_bridge.requests import page_match
+from mcp_django.exposure.admin_bridge.rights import tolerant
 from mcp_django.exposure.forms.html import (
     BUTTONS,
     Control,
@@ -32,12 +32,9 @@ from mcp_django.exposure.forms.html import (
 )
 from mcp_django.exposure.forms.schemas import InvalidValue, errors_of
 from mcp_django.exposure.forms.values import Pair, Post, pairs_of, query_dict
-from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.questions.words import choice_words, field_line, value_line, without_times
 from mcp_django.signing import digest_of_json
-
-logger = logging.getLogger("mcp_django")
 
 #: How deep in a template's context forms are looked for, and among how many members of a list.
 DEPTH, WIDTH = 2, 20
@@ -139,16 +136,13 @@ class ActionPage:
             for prefix, form in self.forms.items()
             if self._has_all_of(form)
         }
-        try:
-            return replace(self, forms=forms).errors(rights)
-        except Exception as error:
-            raise_lost_database(error)
-            # Code of the site, which may expect what only its view has.
-            logger.exception("The form of the page %r cannot be checked.", self.title)
-            return {}
-        finally:
-            for file in post.files.values():
-                file.seek(0)
+        errors: dict[str, Any] = {}
+        # Code of the site may expect what only its view has.
+        with tolerant(f"The form of the page {self.title!r} cannot be checked."):
+            errors = replace(self, forms=forms).errors(rights)
+        for file in post.files.values():
+            file.seek(0)
+        return errors
 
     def _has_all_of(self, form: BaseForm) -> bool:
         """Whether the page sends every field of a form. If not, its view may use another one."""

@@ -184,19 +184,19 @@ def may(rights: Rights, model: type[Model], verb: str, obj: Any = None) -> bool:
         return False
     method, is_allowed = getattr(model_admin, f"has_{verb}_permission"), False
     # Code of the site. A rule that fails has not said yes.
-    with tolerant("Whether %s may be changed is unknown.", model):
+    with tolerant(f"Whether {model._meta.label} may be changed is unknown."):
         is_allowed = method(rights.request) if verb == ADD else method(rights.request, obj)
     return bool(is_allowed)
 
 
 @contextmanager
-def tolerant(sentence: str, model: type[Model]) -> Iterator[None]:
+def tolerant(sentence: str) -> Iterator[None]:
     """Log what code of the site raises in the block, which ends there. A lost database passes."""
     try:
         yield
     except Exception as error:
         raise_lost_database(error)
-        logger.exception(sentence, model._meta.label)
+        logger.exception(sentence)
 
 
 def viewing_admin(rights: Rights, exposure: ModelExposure, obj: Any) -> Any:
@@ -207,7 +207,7 @@ def viewing_admin(rights: Rights, exposure: ModelExposure, obj: Any) -> Any:
     if model_admin is None or not judges_pages(rights, exposure):
         return model_admin
     may_view = False
-    with tolerant("Whether pages of %s are shown is unknown.", exposure.model):
+    with tolerant(f"Whether pages of {exposure.label} are shown is unknown."):
         if exposure.decides_itself:
             # The rows of the exposure may be others than those of the admin.
             rows = model_admin.get_queryset(rights.request).using(obj._state.db)
