@@ -161,16 +161,11 @@ def messages_as_json(rights: Rights, messages: Iterable[CapturedMessage]) -> lis
 
 
 class Recorder(BaseStorage):
-    """Keeps every message, even those that a page has shown: rendering empties the queue."""
+    """Has every message of one request, and no other."""
 
-    def __init__(self, request: HttpRequest) -> None:
-        super().__init__(request)
-        self.messages: list[CapturedMessage] = []
-
-    def add(self, level: int, message: Any, extra_tags: str | None = "") -> None:
-        if message and int(level) >= self.level:
-            self.messages.append(CapturedMessage(level=int(level), text=plain_text(message)))
-        super().add(level, message, extra_tags)
+    @property
+    def messages(self) -> list[CapturedMessage]:
+        return [CapturedMessage(level=one.level, text=plain_text(one.message)) for one in self]
 
     def _get(self, *args: Any, **kwargs: Any) -> tuple[list[Any], bool]:
         return [], True
