@@ -161,7 +161,7 @@ def messages_as_json(rights: Rights, messages: Iterable[CapturedMessage]) -> lis
 
 
 class Recorder(BaseStorage):
-    """Has every message of one request, and no other."""
+    """Has the messages of one request: iterating leaves out none that a page has shown."""
 
     @property
     def messages(self) -> list[CapturedMessage]:

@@ -167,8 +167,6 @@ logger = logging.getLogger("mcp_django")
 #: What one can do, with the scope that a credential needs for it.
 ADD, CHANGE, REMOVE = "add", "change", "delete"
 SCOPES = {ADD: WRITE, CHANGE: WRITE, REMOVE: DELETE}
-#: The methods of a ModelAdmin that answer, where a site may have its own.
-METHODS = tuple(f"has_{verb}_permission" for verb in SCOPES)
 
 
 def is_writer(rights: Rights, verb: str) -> bool:
@@ -322,4 +320,4 @@ def asks_own_code(model_admin: Any) -> bool:
 
     gate = getattr(model_admin.admin_site.has_permission, "__func__", None)
     is_own = gate is not AdminSite.has_permission
-    return is_own or overrides(model_admin, *METHODS)
+    return is_own or overrides(model_admin, *(f"has_{verb}_permission" for verb in SCOPES))

@@ -29,7 +29,6 @@ from mcp_django.exposure.admin_bridge.relations import (
     related_words,
 )
 from mcp_django.exposure.admin_bridge.requests import (
-    CapturedMessage,
     messages_as_json,
     open_list,
     site_code,
@@ -339,7 +338,9 @@ def delete(context: CallContext, rights: Rights, given: DeleteRecord) -> dict[st
         messages = deletion.execute()
         visible = dict(preview.visible)
         found = {"deleted": visible.pop("would_delete", {}), "keys": keys, **visible}
-        return with_messages(rights, found, messages)
+        if messages:
+            found["messages"] = messages_as_json(rights, messages)
+        return found
 
     return perform(work, model=exposure.model, dry_run=given.dry_run)
 
@@ -536,10 +537,6 @@ def answer_of(rights: Rights, change: RecordChange, *, is_new: bool = False) -> 
             mark = rights.mark
             record = {name: history.brief(value, mark=mark) for name, value in record.items()}
         found["record"] = record
-    return with_messages(rights, found, change.saved.messages)
-
-
-def with_messages(
-    rights: Rights, answer: dict[str, Any], messages: Sequence[CapturedMessage]
-) -> dict[str, Any]:
-    return {**answer, "messages": messages_as_json(rights, messages)} if messages else answer
+    if change.saved.messages:
+        found["messages"] = messages_as_json(rights, change.saved.messages)
+    return found
