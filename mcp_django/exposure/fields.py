@@ -250,10 +250,16 @@ def attempt(converter: Callable[[Any], Any], value: Any, wanted: str) -> Any:
         raise QueryError(f"{quoted(value)} is not {wanted}.") from None
 
 
+#: Characters of a value in a sentence.
+LONGEST_QUOTED = 60
+
+
 def quoted(value: Any) -> str:
     """What the caller sent, short and in ASCII, so that it can stand in any sentence."""
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
     try:
-        return ascii(value)[:60]
+        return ascii(value)[:LONGEST_QUOTED]
     except (ValueError, RecursionError):  # an integer of thousands of digits; a deep nest
         return "This value"
 

@@ -27,6 +27,7 @@ from mcp_django.exposure.admin_bridge.relations import (
     posted_key,
     takes_names,
 )
+from mcp_django.exposure.fields import quoted
 from mcp_django.exposure.forms.schemas import InvalidValue, errors_of
 from mcp_django.exposure.forms.values import (
     Pair,
@@ -37,7 +38,6 @@ from mcp_django.exposure.forms.values import (
     pairs_of,
     takes_json,
 )
-from mcp_django.exposure.functions.arguments import shown
 from mcp_django.exposure.permissions import Rights
 
 #: Sentences in one answer, and those of them about names that nobody knows.
@@ -97,7 +97,7 @@ class SubmittedForm:
             close = get_close_matches(name[:60], names, n=1)
             hint = f" Did you mean {close[0]}?" if close else ""
             self.refuse(
-                path, f"{shown(name)} is not {what} that you can set.{hint} You can set: {can}."
+                path, f"{quoted(name)} is not {what} that you can set.{hint} You can set: {can}."
             )
         if unknown[MOST_UNKNOWN:]:
             self.refuse(path, f"Nor are {len(unknown) - MOST_UNKNOWN} more.")

@@ -28,7 +28,7 @@ from django.utils.dateparse import parse_date, parse_datetime
 from django.utils.text import get_valid_filename
 
 from mcp_django.conf import get_config
-from mcp_django.exposure.fields import boolean, duration, iso_time
+from mcp_django.exposure.fields import boolean, duration, iso_time, quoted
 from mcp_django.exposure.forms.schemas import (
     MOST_ALLOWED,
     InvalidValue,
@@ -36,7 +36,7 @@ from mcp_django.exposure.forms.schemas import (
     kind_of_form_field,
     options,
 )
-from mcp_django.exposure.functions.arguments import MOST_DIGITS, shown
+from mcp_django.exposure.functions.arguments import MOST_DIGITS
 from mcp_django.models.uploads import LONGEST_NAME, SCHEME, Upload
 
 # JSON values -> the Python values that form fields mean by them, before any locale is asked.
@@ -124,7 +124,7 @@ def is_same(meant: Any, got: Any) -> bool:
 
 def shown_value(value: Any) -> str:
     if value is None or isinstance(value, (str, int, float)):
-        return shown(value)
+        return quoted(value)
     return "A list" if isinstance(value, list) else "An object"
 
 

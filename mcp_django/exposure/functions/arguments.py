@@ -19,6 +19,7 @@ from django.core.exceptions import ImproperlyConfigured
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import InvalidArguments
+from mcp_django.exposure.fields import LONGEST_QUOTED, quoted
 from mcp_django.exposure.functions.json_schemas import (
     OTHERS,
     TEXTS,
@@ -29,7 +30,6 @@ from mcp_django.exposure.functions.json_schemas import (
 from mcp_django.exposure.functions.signatures import Signature, unresolved
 from mcp_django.protocol.jsonrpc import has_too_many_values
 
-LONGEST_SHOWN = 60
 LONGEST_EXAMPLE = 400
 #: The range of a float, whose least is 5e-324. To write out a number beyond it costs memory and
 #: time, or fails.
@@ -201,11 +201,11 @@ def check_names(
 ) -> None:
     """Raise Refused for a name that is unknown, and for one that is missing."""
     if unknown := sorted(name for name in arguments if name not in known):
-        close = get_close_matches(unknown[0][:LONGEST_SHOWN], known, n=1)
+        close = get_close_matches(unknown[0][:LONGEST_QUOTED], known, n=1)
         taken = f": {', '.join(known)}" if known else " no arguments"
         hint = f"Did you mean {close[0]}?" if close else f"This {of} takes{taken}."
         more = f" and {len(unknown) - 1} more" if unknown[1:] else ""
-        raise Refused(f"Unknown argument {shown(unknown[0])}{more}. {hint}", close)
+        raise Refused(f"Unknown argument {quoted(unknown[0])}{more}. {hint}", close)
     if missing := [name for name in required if name not in arguments]:
         raise Refused(f"Missing argument: {', '.join(missing)}.", [])
 
@@ -350,7 +350,7 @@ def check_plain(value: Any, *, deepest: int) -> None:
             check_plain(item, deepest=deepest - 1)
         except ValueError as error:
             message, _, place = str(error).partition(" - at `$")
-            step = f".{str(name)[:LONGEST_SHOWN]}" if is_object else f"[{name}]"
+            step = f".{str(name)[:LONGEST_QUOTED]}" if is_object else f"[{name}]"
             raise ValueError(f"{message} - at `${step}{place or '`'}") from None
 
 
@@ -384,7 +384,7 @@ def describe(error: Exception, name: str, value: Any, *, schema: Mapping[str, An
     if message.startswith("Invalid enum value"):
         # msgspec quotes the value, at any length.
         message, hint = "Invalid value", allowed(schema, name)
-    got = f": {shown(value)}" if not found and isinstance(value, (str, int, float)) else ""
+    got = f": {quoted(value)}" if not found and isinstance(value, (str, int, float)) else ""
     message = TYPE_NAMES.sub(in_words, message).replace("`", "")
     return f"Argument {place}: {message[:200]}{got}.{hint}"
 
@@ -399,17 +399,5 @@ def allowed(schema: Mapping[str, Any], name: str) -> str:
     for option in alternatives(schema["properties"][name]):
         for inner in (option, *alternatives(option.get("items"))):
             if "enum" in inner:
-                return f" Use one of: {', '.join(shown(value) for value in inner['enum'][:30])}."
+                return f" Use one of: {', '.join(quoted(value) for value in inner['enum'][:30])}."
     return ""
-
-
-def shown(value: str | int | float | None) -> str:
-    """A value for a sentence: ASCII, and short whatever it is."""
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, str):
-        return ascii(value[:LONGEST_SHOWN])[:LONGEST_SHOWN]
-    # Python refuses to write out thousands of digits.
-    if isinstance(value, int) and value.bit_length() > MOST_BITS:
-        return "a huge number"
-    return ascii(value)[:LONGEST_SHOWN]

@@ -26,7 +26,8 @@ from rest_framework.settings import api_settings  # type: ignore[import-untyped]
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure.functions.arguments import as_declared, check_plain, shown
+from mcp_django.exposure.fields import quoted
+from mcp_django.exposure.functions.arguments import as_declared, check_plain
 from mcp_django.exposure.functions.json_schemas import DECIMAL, for_clients, of_arguments, wrapped
 from mcp_django.exposure.functions.results import refusals_in_words
 from mcp_django.exposure.functions.signatures import Signature
@@ -307,7 +308,7 @@ def unknown_names(serializer: Any, value: Any, *, place: str = "") -> Iterator[s
             yield from unknown_names(names[name], one, place=f"{place}.{name}".lstrip("."))
         else:
             where = f" in {place}" if place else ""
-            yield f"Unknown argument {shown(name)}{where}. It takes: {', '.join(names)}."
+            yield f"Unknown argument {quoted(name)}{where}. It takes: {', '.join(names)}."
 
 
 # How the framework refuses, as sentences for a model.

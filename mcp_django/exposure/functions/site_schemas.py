@@ -13,11 +13,11 @@ from django.core.exceptions import ImproperlyConfigured
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
+from mcp_django.exposure.fields import quoted
 from mcp_django.exposure.functions.arguments import (
     LONGEST_EXAMPLE,
     as_declared,
     check_plain,
-    shown,
 )
 from mcp_django.exposure.functions.json_schemas import (
     TEXTS,
@@ -144,7 +144,7 @@ def describe(error: jsonschema_rs.ValidationError) -> str:
     message = plain(error.message).replace(NOTHING_FITS, "No such member is allowed")
     value = error.instance
     if VALUE in message and (value is None or isinstance(value, (str, int, float))):
-        message += f": {shown(value)}"
+        message += f": {quoted(value)}"
     # What each alternative misses.
     missed = [branch[0].message for branch in getattr(error.kind, "context", ()) if branch]
     if missed:

@@ -19,7 +19,8 @@ from django.http import HttpRequest
 
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure.functions.arguments import check_names, shown
+from mcp_django.exposure.fields import quoted
+from mcp_django.exposure.functions.arguments import check_names
 from mcp_django.exposure.functions.json_schemas import without_none
 from mcp_django.exposure.functions.results import messages_of, refusals_in_words
 from mcp_django.exposure.functions.signatures import SiteOptions
@@ -128,7 +129,7 @@ class Argument:
                 value = self.kind(value)
             return msgspec.convert(value, self.annotation)
         except UNREADABLE:
-            sentence = f"Argument {self.name}: {shown(text)} is not {self.wanted}."
+            sentence = f"Argument {self.name}: {quoted(text)} is not {self.wanted}."
             raise ToolError(sentence) from None
 
 

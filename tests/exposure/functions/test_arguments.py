@@ -182,8 +182,8 @@ def nested(depth: int) -> Any:
         ({"price": "1e999999999"}, "Argument price: Number out of range: '1e999999999'."),
         ({"prices": {"a": "-Infinity"}}, "Argument prices: Expected a finite number."),
         ({"ratio": float("nan")}, "Argument ratio: Expected a finite number: nan."),
-        ({"ratio": 10**400}, "Argument ratio: Number out of range: a huge number."),
-        ({"number": 10**5000}, "Argument number: Number out of range: a huge number."),
+        ({"ratio": 10**400}, f"Argument ratio: Number out of range: 1{'0' * 59}."),
+        ({"number": 10**5000}, "Argument number: Number out of range: This value."),
         ({"extra": [{"a": float("inf")}]}, "Argument extra[0].a: Expected a finite number."),
         ({"extra": nested(10_000)}, "Argument extra: too deeply nested, or too large."),
         # As deep as the settings allow, and inside of the others.
