@@ -10,6 +10,7 @@ from typing import Any
 
 from django.core.cache import BaseCache, caches
 from django.db import Error, connections, router, transaction
+from django.db.models import QuerySet
 
 from mcp_django.conf import get_config
 
@@ -139,6 +140,18 @@ def is_contention(error: Error) -> bool:
     number, text = (error.args[0] if error.args else None), str(error)
     state = getattr(error.__cause__, "sqlstate", None)
     return state in STATES or number in NUMBERS or "is locked" in text
+
+
+#: Rows that are deleted in one statement, so that nobody waits long for it.
+MOST_DELETED = 5_000
+
+
+def delete_in_chunks(rows: QuerySet[Any]) -> int:
+    deleted = 0
+    while keys := list(rows.order_by("pk").values_list("pk", flat=True)[:MOST_DELETED]):
+        # A range: no database takes lists of so many everywhere.
+        deleted += rows.filter(pk__gte=keys[0], pk__lte=keys[-1]).delete()[0]
+    return deleted
 
 
 # Transactions of whoever calls the store, where its cache is in a database.

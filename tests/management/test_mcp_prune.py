@@ -6,8 +6,8 @@ import pytest
 from django.core.management import CommandError
 from django.utils import timezone
 
-from mcp_django.exposure.questions import idempotency
 from mcp_django.models import CallRecord, IdempotentAnswer, SpentConfirmation, Upload
+from mcp_django.stores import transactions
 
 pytestmark = pytest.mark.django_db
 COMMAND = "mcp_prune"
@@ -20,7 +20,7 @@ CALLS = [("alice", 100), ("bob", 100), ("alice", 3), (None, 100), ("bob", 1), ("
 @pytest.fixture
 def left(alice, django_user_model, monkeypatch):
     """The calls that are still there."""
-    monkeypatch.setattr(idempotency, "CHUNK", 2)
+    monkeypatch.setattr(transactions, "MOST_DELETED", 2)
     users = {"alice": alice, "bob": django_user_model.objects.create_user("bob"), None: None}
     for name, days in CALLS:
         at = timezone.now() - timedelta(days=days)

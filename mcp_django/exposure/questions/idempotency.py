@@ -8,7 +8,6 @@ from typing import Any
 
 import msgspec
 from django.db import IntegrityError, router, transaction
-from django.db.models import QuerySet
 
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.decisions import rights_digest
@@ -17,13 +16,12 @@ from mcp_django.exposure.query.serializers import encoder
 from mcp_django.models import IdempotentAnswer, SpentConfirmation
 from mcp_django.principal import Principal
 from mcp_django.signing import digest_of, digest_of_json
+from mcp_django.stores.transactions import delete_in_chunks
 
 # How long answers are kept.
 
 #: For this long a repeated call gets the answer of the first.
 KEPT = timedelta(hours=24)
-#: Rows that are deleted in one statement, so that nobody waits long for it.
-CHUNK = 5_000
 
 
 def prune_promises(now: datetime) -> int:
@@ -33,14 +31,6 @@ def prune_promises(now: datetime) -> int:
     return delete_in_chunks(answers.filter(created_at__lt=now - KEPT)) + delete_in_chunks(
         spent.filter(expires_at__lt=now)
     )
-
-
-def delete_in_chunks(rows: QuerySet[Any]) -> int:
-    deleted = 0
-    while keys := list(rows.order_by("pk").values_list("pk", flat=True)[:CHUNK]):
-        # A range: no database takes lists of so many everywhere.
-        deleted += rows.filter(pk__gte=keys[0], pk__lte=keys[-1]).delete()[0]
-    return deleted
 
 
 #: The argument of a tool that takes the key.

@@ -11,9 +11,10 @@ from django.db import router
 from django.utils import timezone
 
 from mcp_django.conf import get_config
-from mcp_django.exposure.questions.idempotency import delete_in_chunks, prune_promises
+from mcp_django.exposure.questions.idempotency import prune_promises
 from mcp_django.management.commands.mcp_token import find_user
 from mcp_django.models import CallRecord, Upload
+from mcp_django.stores.transactions import delete_in_chunks
 
 
 class Command(BaseCommand):

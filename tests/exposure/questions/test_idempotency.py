@@ -8,10 +8,10 @@ from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError, transaction
 
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure.questions import idempotency
 from mcp_django.exposure.questions.idempotency import KEPT, answer_of, once, prune_promises
 from mcp_django.models import IdempotentAnswer, SpentConfirmation
 from mcp_django.principal import Principal
+from mcp_django.stores import transactions
 from tests.exposure.races import elsewhere, together
 from tests.library.models import Author
 
@@ -127,7 +127,7 @@ def test_who_waits_too_long_for_the_first_is_told_to_send_the_call_again():
 
 @pytest.mark.django_db
 def test_answers_and_spent_confirmations_go_when_nobody_can_use_them_any_more(monkeypatch):
-    monkeypatch.setattr(idempotency, "CHUNK", 2)
+    monkeypatch.setattr(transactions, "MOST_DELETED", 2)
     now = datetime(2026, 1, 31, tzinfo=UTC)
     for number in range(5):
         create(key=f"k{number}")
