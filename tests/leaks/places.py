@@ -117,7 +117,7 @@ class Asker:
         self.used.add("export_records")
         export = RECORD_TOOLS["export_records"]
         if not export.exists_for(self.rights):
-            return b""
+            raise ToolError("Unknown tool")
         export.call(context_of(self.rights), self.rights, {"model": label, **arguments})
         upload = Upload.objects.latest("pk")
         upload.delete()

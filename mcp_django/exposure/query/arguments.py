@@ -166,7 +166,7 @@ class GetHistory(ToolArguments):
     model."""
 
     model: str
-    pk: SingleKey | UnsetType = UNSET
+    pk: Key | UnsetType = UNSET
     user: Annotated[str | UnsetType, about("By this user alone.")] = UNSET
     limit: Annotated[
         int | UnsetType,

@@ -341,7 +341,7 @@ def test_a_record_that_is_not_there_is_refused_as_by_get_record(client, order, l
     rows = Order.objects.filter(pk=order.pk)
     monkeypatch.setattr(OrderAdmin, "get_queryset", lambda self, request: rows.all())
 
-    for pk in (hidden.pk, 4711, "x", -(10**30)):
+    for pk in (hidden.pk, 4711, "x", [1, 2], -(10**30)):
         assert refusal(client, pk) == refusal(client, pk, tool="get_record")
 
 
