@@ -189,10 +189,6 @@ NAMES: dict[str, Place] = {
     "order_by descending": lambda who, label, path, key: who.walk(label, order_by=[f"-{path}"]),
     "fields": lambda who, label, path, key: who.records(label, fields=[path]),
     "include": lambda who, label, path, key: who.included(label, path),
-    "export": lambda who, label, path, key: who.exported(label, fields=[path]),
-    "part": lambda who, label, path, key: who.tool(
-        "get_record", model=label, pk=key, fields=[path], offset=0
-    ),
     "get_record fields": lambda who, label, path, key: who.shown(label, path, key),
     "aggregate order_by": lambda who, label, path, key: who.groups(
         label, group_by=who.groups_of[label][:1], order_by=[path], limit=50
@@ -204,6 +200,10 @@ NAMES: dict[str, Place] = {
     ),
     "model": lambda who, label, path, key: who.resource(
         f"django://models/{label}.{quote(path, safe='')}"
+    ),
+    "export": lambda who, label, path, key: who.exported(label, fields=[path]),
+    "part": lambda who, label, path, key: who.tool(
+        "get_record", model=label, pk=key, fields=[path], offset=0
     ),
 }
 #: Those take nothing.
