@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ from mcp_django.protocol.content import BLOCKS, Content, ResourceContents, TextC
 from mcp_django.protocol.results import PromptMessage, ToolResult
 
 DONE = "Done."
+NO_NUMBER = "The tool has run. Where null stands it has no number: NaN or infinity."
 #: Annotations that promise nothing: any value is shown as it is.
 ANYTHING = (MISSING, Any, object)
 
@@ -38,8 +40,8 @@ ANYTHING = (MISSING, Any, object)
 class Results:
     """Makes the results of one function, which promises what its return annotation says.
 
-    NaN and Infinity become null. Where the annotation wants a number, null is a mistake of the
-    function, like any other value that does not fit.
+    NaN and Infinity become null. Where the annotation wants a number, no structured result can
+    have that, and the answer is an error with what the function returned.
     """
 
     def __init__(self, tool: str, annotation: Any) -> None:
@@ -72,7 +74,13 @@ class Results:
             result = self._whole(value)
         elif self.schema is not None:
             raw = self._encode(value)
-            self._check(raw)
+            try:
+                self._check(raw)
+            except TypeError:
+                if not has_infinity(value):
+                    raise
+                blocks: list[Content] = [TextContent(raw.decode()), TextContent(NO_NUMBER)]
+                return ToolResult(content=blocks, is_error=True)
             result = structured(b'{"result":' + raw + b"}" if self.is_wrapped else raw)
         else:
             result = self._from(value)
@@ -129,6 +137,15 @@ class Results:
 
     def _broken(self, what: str) -> TypeError:
         return TypeError(f"The tool {self.tool!r} promises {self.annotation} but {what}.")
+
+
+def has_infinity(value: Any) -> bool:
+    """Return whether there is a number in it that JSON cannot say."""
+    try:
+        json.dumps(msgspec.to_builtins(value, enc_hook=lambda inner: ""), allow_nan=False)
+    except ValueError:
+        return True
+    return False
 
 
 def structured(

@@ -15,7 +15,7 @@ from django.utils.safestring import mark_safe
 from django.utils.translation import gettext_lazy as _
 
 from mcp_django.exceptions import ToolError
-from mcp_django.exposure.functions.results import Results
+from mcp_django.exposure.functions.results import NO_NUMBER, Results
 from mcp_django.exposure.functions.signatures import MISSING
 from mcp_django.protocol.content import ResourceLink, TextContent
 from mcp_django.protocol.results import ToolResult
@@ -173,7 +173,6 @@ def test_a_result_of_ones_own_keeps_its_data_and_its_content(annotation, value, 
         (None.__class__, 1),
         *((int, value) for value in ("1", None)),
         (Address, {"tags": []}),
-        (Mean, Mean(value=float("nan"))),
         (Mean, Mean(value="1")),  # type: ignore[arg-type]  # the mistake under test
         *((kind, [1]) for kind in (dict, dict[str, Any], dict[str, list[Any]])),
         *((kind, {"a": 1}) for kind in (list, list[dict[str, Any]])),
@@ -189,6 +188,14 @@ def test_a_result_of_ones_own_keeps_its_data_and_its_content(annotation, value, 
 def test_a_broken_promise_is_a_type_error_that_names_the_tool(annotation, value):
     with pytest.raises(TypeError, match="The tool 'report' promises"):
         make(annotation, value)
+
+
+@pytest.mark.parametrize("number", ["nan", "inf", "-inf"])
+def test_what_is_no_number_is_null_and_said_where_a_number_is_promised(number):
+    result = make(dict[str, float], {"a": float(number), "b": 1.5})
+
+    assert result.is_error
+    assert [block.text for block in result.content] == ['{"a":null,"b":1.5}', NO_NUMBER]
 
 
 @pytest.mark.parametrize("annotation", [MISSING, dict, ToolResult], ids=str)
