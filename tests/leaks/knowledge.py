@@ -239,7 +239,8 @@ class Knowledge:
 #: What a place, or a refusal, speaks of; anything else takes filters.
 USES = {
     "order_by": "order_by", "order_by descending": "order_by", "cursor": "order_by",
-    "fields": "fields", "get_record fields": "fields", "file": "fields", "group_by": "group_by",
+    "fields": "fields", "get_record fields": "fields", "export": "fields", "part": "fields",
+    "file": "fields", "group_by": "group_by",
     "include": "include", "metrics": "metrics", "counts": "metrics", "extremes": "metrics",
     "sum": "metrics", "count": "metrics", "max": "metrics", "aggregate order_by": "columns",
     "having": "nothing", "model": "nothing",
