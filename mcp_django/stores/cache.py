@@ -104,7 +104,6 @@ class CacheStore:
     def add_session(self, session: Session) -> None:
         document = {
             "fields": {**vars(session)},
-            "standalone": "",
             "subscriptions": [],
             "logs": {},
             "questions": [],
@@ -154,22 +153,6 @@ class CacheStore:
         documents = self.documents.get_many(names).values()
         live = [Session(**each["fields"]) for each in documents if self._is_live(each)]
         return sorted(live, key=lambda session: session.created, reverse=True)
-
-    def hold_standalone(self, session: str, *, owner: str) -> bool:
-        self._renew_lease(owner)
-        with self._changing(session) as document:
-            if document is None:
-                return False
-            holder = document["standalone"]
-            if holder not in ("", owner) and self._holds(holder):
-                return False
-            document["standalone"] = owner
-            return True
-
-    def free_standalone(self, session: str, *, owner: str) -> None:
-        with self._changing(session) as document:
-            if document is not None and document["standalone"] == owner:
-                document["standalone"] = ""
 
     # Subscriptions of sessions
 

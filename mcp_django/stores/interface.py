@@ -39,6 +39,8 @@ class Session:
     is_initialized: bool = False
     #: The least level of log messages that the client wants. None: it never said.
     log_level: str | None = None
+    #: The process that serves its standalone stream. Empty: none has yet.
+    standalone: str = ""
     created: datetime
     #: When it was last used, at most a minute behind.
     seen: datetime
@@ -151,17 +153,6 @@ class Store(Protocol):
 
     def sessions(self) -> list[Session]:
         """Those that are not idle for too long, newest first."""
-        ...
-
-    def hold_standalone(self, session: str, *, owner: str) -> bool:
-        """Take the one standalone stream of a session, for as long as the owner renews its lease.
-
-        False where another owner that lives has it, or where there is no such session.
-        """
-        ...
-
-    def free_standalone(self, session: str, *, owner: str) -> None:
-        """Give it back. Nothing happens where the owner does not have it."""
         ...
 
     # Subscriptions of sessions

@@ -163,6 +163,15 @@ def end_session(key: str) -> None:
     publish({Change(topic=session_topic(key))})
 
 
+def take_standalone(key: str, store: Store, *, owner: str) -> None:
+    """Have a process serve the standalone stream of a session. That of another process ends."""
+    session = store.session(key)
+    if session is not None and session.standalone != owner:
+        store.update_session(key, standalone=owner)
+        if session.standalone:
+            publish({Change(topic=session_topic(key))})
+
+
 def session_topic(key: str) -> Topic:
     return control_topic(SESSION, key)
 

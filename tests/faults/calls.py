@@ -92,6 +92,10 @@ CALLS = Room(
         ],
         "transports/streams/event_stream.py": [
             ("self.hub.take_over(topic, self.end)", "self.hub.claim(topic, self.end)"),
+            (
+                'if session is None or session.standalone not in ("", self.hub.key):',
+                "if session is None:",
+            ),
             ("await try_store(lambda store: store.see(self.spec.session))", "pass"),
         ],
         # A pipe

@@ -61,10 +61,6 @@ HTTP = Room(
         # Stores
         "stores/bounds.py": [("if kept and room < 0:", "if room < 0:")],
         "stores/cache.py": [
-            (
-                'if holder not in ("", owner) and self._holds(holder):',
-                'if holder not in ("", owner):',
-            ),
             ('if log["ended"] is not None or (only_orphan', "if (only_orphan"),
             ("if answer is None or not self.documents.drop(name):", "if answer is None:"),
         ],

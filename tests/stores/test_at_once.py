@@ -54,7 +54,6 @@ RACES = {
     "the end of an orphan": (lambda store, n: store.close_orphan("orphan", b"%d" % n), 1),
     "the answer of somebody": (lambda store, n: store.take_answer("q2") is not None, 1),
     "an answer": (lambda store, n: store.answer("s1", "q1", b"%d" % n), 1),
-    "the standalone stream": (lambda store, n: store.hold_standalone("s1", owner=f"hub{n}"), 1),
     "the end of a session": (lambda store, n: store.end_session("s1"), 1),
 }
 

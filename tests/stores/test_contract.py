@@ -59,7 +59,6 @@ def test_of_a_session_that_is_gone_nothing_is_left_and_nothing_comes_back(
     assert store.read(log, session=session, after=0) is None
     assert not store.answer(session, question, ANSWER)
     assert store.take_answer(question) is None
-    assert not store.hold_standalone(session, owner="a")
     assert not store.end_session(session)
     if leave is end:
         # Nothing is its successor's.
@@ -169,29 +168,6 @@ def test_sessions_of_others_and_those_that_are_over_do_not_count(
         add_session(key, user="1")
 
     assert {*keys_of(store.sessions())} == {"other", "a", "b", "c"}
-
-
-# The standalone stream
-
-
-def test_one_process_holds_the_standalone_stream_until_it_gives_it_back_or_dies(
-    store, clock, session
-):
-    assert store.hold_standalone("s1", owner="a")
-    assert store.hold_standalone("s1", owner="a")
-    store.free_standalone("s1", owner="b")
-    assert not store.hold_standalone("s1", owner="b")
-    store.free_standalone("s1", owner="a")
-    assert store.hold_standalone("s1", owner="b")
-
-    clock.pass_by(seconds=14)
-    store.renew("b")
-    clock.pass_by(seconds=14)
-    assert not store.hold_standalone("s1", owner="a")
-    clock.pass_by(seconds=1)
-
-    assert store.hold_standalone("s1", owner="a")
-    assert not store.hold_standalone("s1", owner="b")
 
 
 # Event logs

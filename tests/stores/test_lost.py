@@ -29,7 +29,6 @@ def session_is_over(store, other):
     assert store.subscriptions("s1") == frozenset()
     assert store.read("l1", session="s1", after=0) is None
     assert store.append("l1", [b"b"]) == 0
-    assert not store.hold_standalone("s1", owner="hub")
     assert not store.end_session("s1")
 
 

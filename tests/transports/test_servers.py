@@ -54,7 +54,7 @@ def live(servers, request):
         ("GET", "/nothing", b"", {}, 404),
         ("POST", "/mcp", b"[" + PING + b"," + PING.replace(b"7", b"8") + b"]", {}, 200),
         ("POST", "/mcp", b'{"jsonrpc":"2.0","method":"notifications/initialized"}', {}, 202),
-        ("GET", "/mcp", b"", {}, 400),
+        ("GET", "/mcp", b"", {}, 405),
         ("GET", "/mcp", b"", {"MCP-Protocol-Version": "2026-07-28"}, 405),
         ("POST", "/mcp", b"{", {}, 400),
         ("POST", "/mcp", b" " * 20_001, {}, 413),

@@ -45,7 +45,7 @@ from mcp_django.transports.http.middleware import loaded
 from mcp_django.transports.http.responses import Receive, ResponseStream, Send
 from mcp_django.transports.requests import build_request
 from mcp_django.transports.serving import RESUMED, Service
-from mcp_django.transports.streams.event_stream import AlreadyOpen, EventStream, ResumedStream
+from mcp_django.transports.streams.event_stream import EventStream, ResumedStream
 from mcp_django.transports.streams.hub import TooManyStreams
 from mcp_django.transports.streams.notifier import Reader
 
@@ -149,10 +149,6 @@ def failure(error: Exception, exchange: Exchange) -> Reply:
     match error:
         case TooManyStreams():
             return busy(exchange)
-        case AlreadyOpen():
-            refused = ProtocolError(
-                INVALID_REQUEST, "This session has its standalone stream already.", status=409
-            )
         case TooSlow():
             refused = ProtocolError(INVALID_REQUEST, "The body did not come in time.", status=408)
         case _:

@@ -59,7 +59,6 @@ from mcp_django.transports.stdio.lines import (
     LineWriter,
     lines_of,
 )
-from mcp_django.transports.streams.event_stream import AlreadyOpen
 from mcp_django.transports.streams.hub import TooManyStreams, get_hub
 from mcp_django.transports.streams.notifier import Reader
 
@@ -286,7 +285,7 @@ class Conversation:
         pending.cancel = stream.leave
         try:
             await stream.run(stream.receive)
-        except (TooManyStreams, AlreadyOpen):
+        except TooManyStreams:
             return busy(exchange)
         return Reply()
 

@@ -7,7 +7,7 @@ import logging
 from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Protocol
 
 from django.utils import timezone
@@ -30,15 +30,16 @@ from mcp_django.transports.calls.output import Waker
 from mcp_django.transports.exchanges import StreamSpec
 from mcp_django.transports.http.responses import Receive, ResponseStream, until_disconnected
 from mcp_django.transports.serving import LISTEN, STANDALONE, standalone_name, subscribed_by
-from mcp_django.transports.sessions import in_store, session_topic, try_store
+from mcp_django.transports.sessions import (
+    in_store,
+    session_topic,
+    take_standalone,
+    try_store,
+)
 from mcp_django.transports.streams.hub import Hub, get_hub
 from mcp_django.transports.streams.notifier import BELIEVED, REFUSALS, Reader, Subscriber, current
 
 logger = logging.getLogger("mcp_django.streams")
-
-
-class AlreadyOpen(Exception):
-    """A session has one standalone stream, so that each message goes out once."""
 
 
 class StreamWriter(Protocol):
@@ -93,29 +94,22 @@ class EventStream(Subscriber):
         self._open: asyncio.Timeout | None = None
 
     async def run(self, receive: Receive) -> None:
-        """Until the client leaves or the server ends it.
+        """Until the client leaves or the server ends it. Raises TooManyStreams before it began.
 
-        Raises TooManyStreams and AlreadyOpen before it began.
+        A session has one standalone stream, so that each message goes out once: the newest, since
+        a proxy may hide that a client has lost the one before.
         """
         await self.hub.linked()
         if not self.spec.session:
             await self._run(receive)
             return
-        session, owner = self.spec.session, self.hub.key
-        topic = control_topic(STANDALONE, session)
-        if self.spec.after:
-            # The client lost the one before, whether that is known here already or not.
-            self.hub.take_over(topic, self.end)
-        elif not self.hub.claim(topic, self.end):
-            raise AlreadyOpen
+        topic = control_topic(STANDALONE, self.spec.session)
+        self.hub.take_over(topic, self.end)
         try:
-            if not await in_store(lambda store: store.hold_standalone(session, owner=owner)):
-                raise AlreadyOpen
+            await in_store(partial(take_standalone, self.spec.session, owner=self.hub.key))
             await self._run(receive)
         finally:
-            # The session may open its standalone stream again, unless it has already.
-            if self.hub.release(topic, self.end):
-                self.hub.keep(try_store(lambda store: store.free_standalone(session, owner=owner)))
+            self.hub.release(topic, self.end)
 
     async def _run(self, receive: Receive) -> None:
         self.hub.add(self)
@@ -242,7 +236,7 @@ class EventStream(Subscriber):
         assert self._reloading is not None  # noqa: S101  only sessions change
         async with self._reloading:
             session, uris = await in_store(self._look)
-            if session is None:
+            if session is None or session.standalone not in ("", self.hub.key):
                 self.end()
                 return
             before = set(self.uris)
