@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mcp_django.protocol.errors import ProtocolError
 from mcp_django.protocol.headers import Headers
+from mcp_django.protocol.methods import LOG_LEVELS
 from mcp_django.protocol.revisions import Revision
 from mcp_django.transports.exchanges import JSON, accepted_by
 from mcp_django.transports.http.endpoint import understand
@@ -66,18 +67,20 @@ def old(version):
 
 
 TWICE = (("Mcp-Method", "tools/list"), ("mcp-method", "tools/list"))
+NAME_TWICE = (("mcp-name", "x"), ("Mcp-Name", "x"))
 TWO_SESSIONS = (("mcp-session-id", "a"), ("Mcp-Session-Id", "a"))
 FIRST = with_meta("tools/call", name="a")
-OLD_FIRST = with_meta("tools/call", changed={PREFIX + "protocolVersion": LEGACY}, name="a")
 LISTEN = with_meta("subscriptions/listen", notifications={})
+OLD = {PREFIX + "protocolVersion": LEGACY}
 LOUD = {PREFIX + "logLevel": "trace"}
+LONG = "x" * 200
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
 NEW_PING = with_meta("ping", changed={PREFIX + "protocolVersion": UNKNOWN})
 LEGACY_VERSIONS = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")
 
 
-#: By status, code and id of the refusal (ABSENT is not there): names, headers and bodies of POSTs.
-#: Each of the rungs from 6 on by itself: tests/protocol.
+#: By status, code, id (ABSENT is not there) and perhaps words of the refusal: names, headers and
+#: bodies of POSTs.
 POSTS = {
     # 3: size
     (413, -32600, NULL): [
@@ -124,7 +127,8 @@ POSTS = {
         ("batch 2025-11-25", old("2025-11-25"), [message()]),
     ],
     (400, -32600, NULL): [
-        ("legacy array", old(LEGACY), [message()]),
+        *((f"array {version}", old(version), [message()]) for version in ("2024-11-05", LEGACY)),
+        ("modern in a batch", old("2025-03-26"), [message(), with_meta()]),
         ("legacy null id", old(LEGACY), message(request_id=None)),
         ("batch, too long", {}, [message()] * 51),
     ],
@@ -135,31 +139,62 @@ POSTS = {
         ("batch, unknown", old(UNKNOWN), [message()]),
         ("notification, unknown", old(UNKNOWN), INITIALIZED),
     ],
-    # 10: _meta, 17: log level
-    (400, -32602, 1): [
-        ("_meta before header", {}, message(_meta={PREFIX + "protocolVersion": MODERN})),
+    # 10: _meta
+    (400, -32602, 1, "protocolVersion and .*clientCapabilities"): [
+        ("no _meta", modern(), message()),
         ("discover, no header", {}, message("server/discover")),
-        ("log level", modern(), with_meta(changed=LOUD)),
     ],
-    # 11: version header, 12: method header, 13: name header
-    (400, -32020, 1): [
+    (400, -32602, 1, "needs .*clientCapabilities"): [
+        ("_meta before header", {}, message(_meta={PREFIX + "protocolVersion": MODERN})),
+        ("a list", modern(), with_meta(changed={PREFIX + "clientCapabilities": [1]})),
+    ],
+    (400, -32602, 1, "needs .*protocolVersion"): [
+        ("a number", modern(), with_meta(changed={PREFIX + "protocolVersion": 1})),
+    ],
+    # 11: version header
+    (400, -32020, 1, "MCP-Protocol-Version"): [
+        ("no version", modern(mcp_protocol_version=None), with_meta()),
         ("header before version", modern(mcp_protocol_version=UNKNOWN), with_meta()),
         ("version before method", old(LEGACY), with_meta()),
-        ("method before name", modern("x"), FIRST),
-        ("another name", modern("tools/call", mcp_name="A"), FIRST),
-        ("name before version", modern("tools/call", mcp_protocol_version=LEGACY), OLD_FIRST),
     ],
+    # 12: method header
+    (400, -32020, 1, "Mcp-Method"): [
+        ("another case", modern("Tools/List"), with_meta()),
+        ("method before name", modern("x"), FIRST),
+    ],
+    # 13: name header
+    (400, -32020, 1, "Mcp-Name must repeat params.name"): [
+        ("no name", modern("tools/call"), FIRST),
+        ("another name", modern("tools/call", mcp_name="A"), FIRST),
+        (
+            "name before version",
+            modern("tools/call", mcp_protocol_version=LEGACY),
+            with_meta("tools/call", changed=OLD, name="a"),
+        ),
+    ],
+    **{
+        (400, -32020, 1, f"Mcp-Name must repeat params.{member}"): [
+            (f"no {member}", modern(method), with_meta(method, **{member: "a"}))
+        ]
+        for method, member in (("resources/read", "uri"), ("tasks/get", "taskId"))
+    },
     # 14: version
-    (400, -32022, 1): [
+    (400, -32022, 1, "not supported"): [
+        ("old", modern(mcp_protocol_version=LEGACY), with_meta(changed=OLD)),
         ("before method", modern("ping", mcp_protocol_version=UNKNOWN), NEW_PING),
         *(
-            (f"{method} {version}", old(version), message(method))
+            (f"{method} {version[:20]}", old(version), message(method))
             for method in ("tools/list", "server/discover", "initialize")
-            for version in ("", UNKNOWN, "draft", f"{MODERN},{MODERN}")
+            for version in ("", UNKNOWN, "draft", f"{MODERN},{MODERN}", LONG)
         ),
     ],
     # 15: method
     (404, -32601, 1): [("before log level", modern("ping"), with_meta("ping", changed=LOUD))],
+    # 17: log level
+    (400, -32602, 1, "logLevel"): [
+        (f"level {level!r}", modern(), with_meta(changed={PREFIX + "logLevel": level}))
+        for level in ("", "INFO", "warn", "trace", 1, None, [], {}, ["info"])
+    ],
 }
 
 #: A name, the refusal, the verb, headers, more lines of headers, and the body.
@@ -183,6 +218,7 @@ ROWS = [
     ),
     # 9: routing headers twice
     ("header twice", (400, -32020, 1), "POST", old(MODERN), TWICE, with_meta()),
+    ("name twice", (400, -32020, 1), "POST", old(MODERN), NAME_TWICE, with_meta()),
     ("twice before _meta", (400, -32020, 1), "POST", old(MODERN), TWICE, message()),
     *(
         (name, refusal, "POST", headers, (), body)
@@ -200,9 +236,19 @@ ROWS = [
     "envelope:post-only",
     "envelope:supported-subset",
     "envelope:unsupported-revision",
+    "envelope:meta-required",
+    "envelope:one-message",
+    "envelope:revision-header",
+    "envelope:method-header",
     "envelope:method-not-found",
+    "envelope:name-header",
+    "envelope:headers-once",
+    "envelope:removed-methods",
+    "batch:refused",
+    "errors:id-echoed",
     "errors:json-body",
     "errors:reserved-codes",
+    "logging:unknown-level",
 )
 @pytest.mark.parametrize(
     ("refused", "verb", "headers", "more", "body"),
@@ -213,17 +259,18 @@ def test_a_request_that_fails_a_rung_is_refused_in_the_words_of_that_rung(
     refused, verb, headers, more, body
 ):
     exchange = understand(verb, sent(headers, *more), encoded(body))
-    (status, code, id), version = refused, headers.get("mcp-protocol-version")
+    (status, code, id, *words), version = refused, headers.get("mcp-protocol-version")
 
     refusal = exchange.refusal
     assert refusal is not None
     assert exchange.calls == ()
     wire = json.loads(refusal.body)
     assert (refusal.status, wire["error"]["code"], wire.get("id", ABSENT)) == (status, code, id)
+    assert all(re.search(word, wire["error"]["message"]) for word in words)
     allowed = "POST" if version == MODERN else "GET, POST, DELETE"
     assert refusal.headers == ((("Allow", allowed),) if status == 405 else ())
     if code == -32022:
-        assert wire["error"]["data"] == {"supported": [MODERN], "requested": version}
+        assert wire["error"]["data"] == {"supported": [MODERN], "requested": version[:80]}
     # Errors of the modern ladder are modern, whatever header is missing.
     is_modern = code in (-32020, -32022) or version == UNKNOWN
     revision = Revision.V2026_07_28 if is_modern else exchange.revision
@@ -278,7 +325,19 @@ def test_what_needs_no_answer_is_kept_for_the_session(body):
 # What is understood
 
 
-@requirement("http:accept-absent", "http:revision-assumed", "envelope:header-whitespace")
+NAMED = (("tools/call", "name"), ("resources/read", "uri"))
+
+
+@requirement(
+    "http:accept-absent",
+    "http:revision-assumed",
+    "envelope:body-decides",
+    "envelope:client-optional",
+    "envelope:encoded-values",
+    "envelope:header-whitespace",
+    "envelope:no-session",
+    "results:trace-accepted",
+)
 @pytest.mark.parametrize(
     ("headers", "body", "revision"),
     [
@@ -288,18 +347,43 @@ def test_what_needs_no_answer_is_kept_for_the_session(body):
                 *({"accept": kinds} for kinds in (None, "*/*")),
                 {"content_type": "Application/JSON; charset=utf-8"},
                 {"content_encoding": "identity"},
-                {"mcp_session_id": "x", "last_event_id": "1"},
+                {"mcp_session_id": "x", "last_event_id": "1", "mcp_param_x": "c"},
+                # A name is nobody's matter where the method names nothing.
+                {"mcp_name": "=?base64?#?="},
                 *({"method": "  tools/list "}, {"mcp_protocol_version": f" {MODERN}\t"}),
             )
         ),
-        (modern("tools/call", mcp_name="=?base64?YQ==?="), FIRST, MODERN),
+        *(
+            (modern(), with_meta(changed=meta), MODERN)
+            for meta in (
+                *({PREFIX + "clientInfo": client} for client in (None, "c", 1, [])),
+                *({PREFIX + "logLevel": level} for level in LOG_LEVELS),
+                {"traceparent": "00-0-0-00", "x/y": 1, "progressToken": 1},
+            )
+        ),
+        *(
+            (modern("tools/call", mcp_name=value), with_meta("tools/call", name=name), MODERN)
+            for value, name in (
+                ("  a\t", "a"), ("=?base64?w6k=?=", "é"), ("=?base64?YQ==?=", "a"),
+                ("=?base64??=", ""), ("", ""), ("=?base64?a", "=?base64?a"),
+            )
+        ),
+        # A name that is no text is a matter of the params.
+        *(
+            (modern(method, mcp_name=header), with_meta(method, **{member: value}), MODERN)
+            for value in (None, 1, ["a"], {}, True)
+            for header in (None, "a", "=?base64?broken")
+            for method, member in NAMED
+        ),
         ({}, message("nothing"), "2025-03-26"),
         *((old(version), message(), version) for version in LEGACY_VERSIONS),
-        (old(LEGACY), message("initialize"), "2025-11-25"),
         # A modern header on a plain handshake: the client of two eras asks for the older one.
-        (old(MODERN), message("initialize"), "2025-11-25"),
+        *(
+            (old(version), message("initialize", clientInfo=1), "2025-11-25")
+            for version in (None, "2024-11-05", LEGACY, MODERN)
+        ),
     ],
-)
+)  # fmt: skip
 def test_a_whole_request_is_one_call_of_its_revision(headers, body, revision):
     exchange = understand("POST", sent(headers), encoded(body))
 
@@ -343,13 +427,22 @@ def test_the_longest_batch_and_the_deepest_body_are_settings(settings):
 
 versions = st.sampled_from([None, MODERN, LEGACY, "2025-03-26", UNKNOWN, "", "\xe9"])
 bodies: list[Any] = [message(), with_meta(), [message()], FIRST, message("initialize"), {}, []]
-messages = st.binary() | st.sampled_from([encoded(body) for body in bodies])
+metas = st.dictionaries(
+    st.sampled_from([PREFIX + "protocolVersion", PREFIX + "clientCapabilities", "x"]),
+    st.sampled_from([MODERN, LEGACY, UNKNOWN, "a", "", None, {}]),
+)
+methods = st.sampled_from(["tools/call", "initialize", "server/discover", "ping", "x"])
+requests = st.builds(lambda method, meta: message(method, _meta=meta, name="a"), methods, metas)
+messages = st.binary() | (st.sampled_from(bodies) | requests).map(encoded)
 
 
 @requirement("errors:json-body")
 @given(
     st.sampled_from(["POST", "POST", "GET", "DELETE", "X"]),
-    st.dictionaries(st.sampled_from(["accept", "mcp-method", "mcp-name"]), st.text("ab=?*/")),
+    st.dictionaries(
+        st.sampled_from(["accept", "mcp-method", "mcp-name"]),
+        st.text("ab=?*/") | st.sampled_from(["tools/call", "initialize", "=?base64?YQ==?="]),
+    ),
     versions,
     st.none() | messages,
 )
