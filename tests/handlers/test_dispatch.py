@@ -44,9 +44,11 @@ def test_a_tool_error_is_a_result_that_the_model_reads(any_revision, add_tool):
 
     add_tool(later)
 
-    refusals = [any_revision.refusal("fail", kind="tool"), any_revision.refusal("later")]
+    answers = [any_revision.call_tool("fail", kind="tool"), any_revision.call_tool("later")]
 
-    assert refusals == ["There is no such day. Ask for one that exists.", "Not today."]
+    told = ["There is no such day. Ask for one that exists.", "Not today."]
+    assert [answer.text for answer in answers] == told
+    assert {(answer.is_error, answer.structured) for answer in answers} == {(True, None)}
 
 
 @requirement("jsonrpc:internal-error", "security:errors")
@@ -105,16 +107,47 @@ def test_an_unknown_tool_and_a_forbidden_one_are_the_same(revision, make_user):
 # The handshake and discovery
 
 
-@requirement("lifecycle:result", "lifecycle:capabilities-served", "lifecycle:ping")
-@pytest.mark.parametrize("revision", LEGACY, ids=lambda one: one.value)
-def test_the_handshake_tells_who_the_server_is_and_what_it_can(any_revision, revision):
-    hello = any_revision.initialize()
+SERVER = {"name": "Test shop", "version": "1.2.3"}
+CAPABILITIES = {
+    "tools": {"listChanged": True},
+    "resources": {"listChanged": True, "subscribe": True},
+    "prompts": {"listChanged": True},
+    "logging": {},
+}
 
-    assert hello["protocolVersion"] == revision.value
-    assert hello["serverInfo"] == {"name": "Test shop", "version": "1.2.3"}
-    announced = {"tools", "resources", "prompts", "logging"}
-    assert hello["capabilities"].keys() - {"completions"} == announced
-    assert any_revision.request("ping") == {}
+
+@requirement(
+    "lifecycle:result",
+    "lifecycle:capabilities-served",
+    "lifecycle:completions-capability",
+    "lifecycle:tasks-capability",
+    "lifecycle:ping",
+    "discovery:capabilities-served",
+    "discovery:result",
+    "discovery:same-features",
+    "tools:capability",
+)
+def test_either_greeting_tells_who_the_server_is_and_what_it_can(
+    any_revision, revision, configure
+):
+    """Where nothing streams: tests/transports/http/test_wsgi.py."""
+    configure(INSTRUCTIONS="Ask for orders.")
+    if revision in LEGACY:
+        about = {"protocolVersion": revision.value, "serverInfo": SERVER}
+        hello = any_revision.initialize()
+        assert any_revision.request("ping") == {}
+    else:
+        about = {"supportedVersions": ["2026-07-28"]}
+        hello = any_revision.discover()
+        assert hello["_meta"] == {"io.modelcontextprotocol/serverInfo": SERVER}
+
+    completions = {"completions": {}} if revision.features.completions_capability else {}
+    of_envelope = {"resultType", "_meta", "ttlMs", "cacheScope"}
+    assert {name: hello[name] for name in hello.keys() - of_envelope} == {
+        **about,
+        "capabilities": {**CAPABILITIES, **completions},
+        "instructions": "Ask for orders.",
+    }
 
 
 @pytest.mark.parametrize("name", ["Shop", "S" * 10_000], ids=["short", "long"])

@@ -70,7 +70,7 @@ def test_every_kind_of_content_is_said_as_the_revision_can(any_client, add_promp
             mcp.Image(data=b"1", mime_type="image/png"),
             mcp.Audio(data=b"1", mime_type="audio/wav"),
             mcp.EmbeddedResource(contents=contents),
-            mcp.ResourceLink(uri="django://site", name="site"),
+            mcp.ResourceLink(uri="django://site", name="site", description="All"),
         ]
 
     add_prompt(show)
@@ -80,9 +80,14 @@ def test_every_kind_of_content_is_said_as_the_revision_can(any_client, add_promp
 
     assert [one["role"] for one in messages] == ["user", "assistant", *["user"] * 4]
     sound = "audio" if features.audio else "resource"
-    link = "resource_link" if features.resource_links else "text"
-    kinds = [one["content"]["type"] for one in messages]
-    assert kinds == ["text", "text", "image", sound, "resource", link]
+    *kinds, _ = [one["content"]["type"] for one in messages]
+    assert kinds == ["text", "text", "image", sound, "resource"]
+    link = {"uri": "django://site", "name": "site", "description": "All"}
+    assert messages[-1]["content"] == (
+        {"type": "resource_link", **link}
+        if features.resource_links
+        else {"type": "text", "text": "site: django://site"}
+    )
 
 
 def test_an_async_prompt_is_awaited(any_client, add_prompt):

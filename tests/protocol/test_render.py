@@ -28,7 +28,6 @@ from mcp_django.protocol.results import (
     DiscoverResult,
     EmptyResult,
     InitializeResult,
-    ListenResult,
     ListResult,
     ReadResult,
     Resource,
@@ -45,13 +44,6 @@ from tests.spec import requirement
 V24, V2503, V2506, V2511, V26 = Revision
 SERVER = ServerInfo(name="Shop", version="2.3", instructions="Ask for orders.")
 SERVER_INFO = {"name": "Shop", "version": "2.3"}
-#: What is announced where answers may stream.
-STREAMING = {
-    "tools": {"listChanged": True},
-    "resources": {"listChanged": True, "subscribe": True},
-    "prompts": {"listChanged": True},
-    "logging": {},
-}
 OBJECT = {"type": "object", "properties": {"a": {"type": "integer"}}}
 HINTS = ToolAnnotations(read_only=True, destructive=False, idempotent=True, open_world=False)
 ANNOTATIONS = Annotations(audience=["user"], priority=0.5, last_modified="2026-01-01T00:00:00Z")
@@ -198,49 +190,6 @@ def test_an_output_schema_without_an_object_at_its_root_waits_for_the_modern_era
     assert found.get("outputSchema") == (root if revision is V26 else None)
 
 
-@requirement("render:members")
-@pytest.mark.parametrize(
-    ("method", "key", "own"),
-    [
-        ("resources/list", "resources", {"uri", "size"}),
-        ("resources/templates/list", "resourceTemplates", {"uriTemplate"}),
-    ],
-)
-def test_a_resource_has_the_members_that_its_revision_knows(method, key, own, revision):
-    (resource,) = wire(RESULTS[method], revision)[key]
-
-    is_new = revision.value >= "2025-06-18"
-    common = {"name", "description", "mimeType", "annotations"}
-    assert resource.keys() == own | common | ({"title"} if is_new else set())
-    assert resource["annotations"].keys() == (
-        {"audience", "priority"} | ({"lastModified"} if is_new else set())
-    )
-
-
-def test_what_a_resource_does_not_say_is_left_out():
-    resources = [
-        Resource(uri="a:b", name="a", description="", annotations=annotations)
-        for annotations in (None, Annotations(priority=0), Annotations(audience=["user"]))
-    ]
-
-    first, *others = wire(ListResult(key="resources", definitions=resources), V26)["resources"]
-
-    usual = {"uri": "a:b", "name": "a", "description": "", "mimeType": "application/json"}
-    assert first == usual
-    assert [one["annotations"] for one in others] == [{"priority": 0}, {"audience": ["user"]}]
-
-
-@requirement("lists:pages")
-@pytest.mark.parametrize(("cursor", "is_there"), [(None, False), ("", True), ("x", True)])
-def test_the_next_cursor_is_absent_on_the_last_page_and_never_null(cursor, is_there, revision):
-    page = ListResult(key="tools", definitions=[], next_cursor=cursor)
-
-    found = wire(page, revision)
-
-    assert found["tools"] == []
-    assert ("nextCursor" in found) is is_there
-
-
 # Contents
 
 
@@ -269,20 +218,6 @@ def test_any_contents_are_valid_in_every_revision(text, data):
             assert (resource["blob"], resource["mimeType"]) == (encoded, "audio/wav")
 
 
-@requirement("render:content-blocks")
-def test_a_link_is_a_sentence_with_the_uri_where_the_revision_has_no_links(revision):
-    result = ToolResult(content=[LINK, ResourceLink(uri="a:b", name="b")])
-
-    first, second = wire(result, revision)["content"]
-
-    if revision.value >= "2025-06-18":
-        assert first == {"type": "resource_link", **SITE, "mimeType": "text/plain"}
-        assert second == {"type": "resource_link", "uri": "a:b", "name": "b"}
-    else:
-        assert first == {"type": "text", "text": "Site: django://site"}
-        assert second == {"type": "text", "text": "b: a:b"}
-
-
 # Structured content
 
 
@@ -305,92 +240,6 @@ def test_structured_content_is_an_object_until_the_modern_era_takes_any_value(
     assert_valid_result(revision, "tools/call", found)
     assert ("structuredContent" in found) is (revision.value >= since)
     assert found.get("structuredContent", value) == value
-
-
-@requirement("tools:execution-errors")
-@pytest.mark.parametrize(
-    ("result", "texts"),
-    [
-        (ToolResult(), []),
-        (ToolResult(content=[TextContent("a")]), ["a"]),
-        (ToolResult.error("Name a country."), ["Name a country."]),
-    ],
-)
-def test_a_result_without_structured_content_has_none_and_an_error_says_so(
-    revision, result, texts
-):
-    called = wire(result, revision)
-
-    assert_valid_result(revision, "tools/call", called)
-    assert "structuredContent" not in called
-    assert called["content"] == [{"type": "text", "text": text} for text in texts]
-    assert called["isError"] is ("Name a country." in texts)
-
-
-# The server about itself
-
-
-@requirement(
-    "lifecycle:result",
-    "lifecycle:capabilities-served",
-    "lifecycle:completions-capability",
-    "lifecycle:tasks-capability",
-    "tools:capability",
-)
-@pytest.mark.parametrize("one", [Revision.V2024_11_05, Revision.V2025_11_25])
-def test_the_handshake_tells_the_agreed_revision_the_server_and_what_is_served(one):
-    """In the words of that revision too: it was not known yet when the request came."""
-    found = wire(InitializeResult(protocol_version=one.value), V2511)
-
-    completions = {"completions": {}} if one.features.completions_capability else {}
-    assert found == {
-        "protocolVersion": one.value,
-        "serverInfo": SERVER_INFO,
-        "capabilities": {**STREAMING, **completions},
-        "instructions": "Ask for orders.",
-    }
-
-
-@requirement(
-    "discovery:capabilities-served",
-    "discovery:result",
-    "discovery:same-features",
-    "lifecycle:tasks-capability",
-)
-def test_discovery_names_the_modern_revisions_and_has_the_server_in_meta_only():
-    found = wire(DiscoverResult(), V26)
-    agreed = wire(InitializeResult(protocol_version=V2511.value), V2511)
-
-    assert found["supportedVersions"] == ["2026-07-28"]
-    assert found["capabilities"] == agreed["capabilities"] == {**STREAMING, "completions": {}}
-    assert found["instructions"] == "Ask for orders."
-    assert "serverInfo" not in found
-    assert "protocolVersion" not in found
-
-
-@pytest.mark.parametrize("result", [RESULTS["initialize"], RESULTS["server/discover"]])
-def test_a_server_without_instructions_or_streams_says_so(result, revision):
-    found = wire(result, revision, ServerInfo(name="a", version="1", streams=False))
-
-    assert "instructions" not in found
-    capabilities = found["capabilities"]
-    capabilities.pop("completions", None)
-    served = {"tools": {}, "resources": {}, "prompts": {}}
-    assert capabilities == {**served, "experimental": {"jsonOnly": {}}}
-
-
-@requirement("subscriptions:id")
-@pytest.mark.parametrize("subscription", [7, "7"], ids=repr)
-def test_the_end_of_a_subscription_names_it_beside_the_server(subscription):
-    result = ListenResult(honoured={}, subscription=subscription)
-
-    found = wire(result, V26)
-
-    assert_valid_result(V26, "subscriptions/listen", found)
-    assert found == {
-        "resultType": "complete",
-        "_meta": {f"{META}serverInfo": SERVER_INFO, f"{META}subscriptionId": subscription},
-    }
 
 
 # The oracle itself: a judge that accepts everything proves nothing.

@@ -69,15 +69,15 @@ def test_a_resource_is_listed_with_the_hints_that_the_revision_has_and_read(clie
         title=gettext_lazy("Yes"),
         mime_type="text/markdown",
         size=11,
-        annotations=mcp.Annotations(audience=["user"], priority=0.5),
+        annotations=mcp.Annotations(audience=["user"], priority=0),
         last_modified=lambda request: datetime(2026, 1, 31, 12, tzinfo=UTC),
     )
 
     plain, hinted = (listed(client)[f"shop://{name}"] for name in ("greeting", "hello"))
 
-    assert (plain["name"], plain["description"]) == ("greeting", "What the shop says.")
-    assert plain["mimeType"] == "text/plain"
-    hints = {"audience": ["user"], "priority": 0.5}
+    words = {"name": "greeting", "description": "What the shop says."}
+    assert plain == {"uri": "shop://greeting", "mimeType": "text/plain", **words}
+    hints = {"audience": ["user"], "priority": 0}
     if revision.features.last_modified:
         hints["lastModified"] = "2026-01-31T12:00:00+00:00"
     assert hinted["annotations"] == hints
@@ -103,7 +103,7 @@ def test_when_it_was_changed_is_told_where_it_is_known(client, add, modified, sh
 
     hints = listed(client)["shop://greeting"].get("annotations", {})
 
-    assert hints.get("lastModified") == shown
+    assert hints == ({"lastModified": shown} if shown else {})
 
 
 def report(year: int, request: HttpRequest) -> dict[str, Any]:
@@ -117,6 +117,7 @@ def test_a_resource_with_variables_is_a_template(client, revision, add):
     one = templates(client)["shop://reports/{year}"]
 
     assert one["mimeType"] == "application/json"
+    assert one.keys() == {"uriTemplate", "name", "description", "mimeType"}
     assert "shop://reports/{year}" not in listed(client)
     answer = msgspec.json.decode(text(client, "shop://reports/2026"))
     assert answer == {"year": 2026, "user": "staff"}
