@@ -3,37 +3,15 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
-from django.contrib.auth.models import AnonymousUser, User
 from django.core.cache import cache
 from django.test import RequestFactory
 
-from mcp_django.auth import throttles
-from mcp_django.auth.throttles import Windows, client_address, retry_after
+from mcp_django.auth.throttles import Windows, client_address
 from mcp_django.models import CallRecord
-from mcp_django.principal import Principal
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient, over_asgi_and_wsgi
 
 pytestmark = [pytest.mark.django_db, pytest.mark.client(record=True)]
-
-
-def principal(user):
-    return Principal(user=user, scopes=frozenset(), method="x")
-
-
-def test_a_caller_has_so_many_calls_a_minute_and_waiting_is_not_prolonged(settings, clock):
-    settings.MCP_DJANGO = {"CALLS_PER_MINUTE": 2}
-    alice, bob, anybody = map(principal, (User(pk=1), User(pk=2), AnonymousUser()))
-
-    first = retry_after(alice)
-    clock.now += 15
-    answers = [first, *(retry_after(alice) for _ in range(3))]
-    others = [retry_after(bob), retry_after(anybody)]
-    clock.now += 45
-
-    assert answers == [None, None, 45, 45]
-    assert others == [None, None]
-    assert retry_after(alice) is None
 
 
 def test_the_counters_are_bounded_and_the_oldest_goes_first(clock):
@@ -66,18 +44,6 @@ def test_threads_together_get_no_more_than_one_would(clock):
 )  # fmt: skip
 def test_addresses_of_one_host_count_as_one(address, counted):
     assert client_address(RequestFactory().get("/", REMOTE_ADDR=address)) == counted
-
-
-def test_a_refusal_is_news_once_in_a_minute(settings, clock):
-    settings.MCP_DJANGO = {"CALLS_PER_MINUTE": 1}
-    alice = principal(User(pk=1))
-    before = throttles.is_first_refusal(alice)
-    retry_after(alice)
-
-    first = throttles.is_first_refusal(alice)
-    throttles.refusals.take(alice.key)
-
-    assert (before, first, throttles.is_first_refusal(alice)) == (False, True, False)
 
 
 # Those of the site

@@ -132,11 +132,15 @@ def test_of_many_refusals_the_first_is_recorded_and_heard_of(
     # On an event loop this would raise.
     heard = hear(signals.call_denied, lambda: counts.append(CallRecord.objects.count()))
     statuses = [client.error(method, **params).status for _ in range(5)]
+    limited = CallRecord.objects.filter(outcome="limited")
+    before = limited.count()
     clock.now += 61
-    client.request(method, params)
+    for _ in range(3):
+        client.request(method, params)
+    client.error(method, **params)
 
     assert statuses == [429] * 5
     assert [outcome for _, outcome in outcomes()][:1] == ["limited"]
-    assert CallRecord.objects.filter(outcome="limited").count() == 1
-    assert [record.outcome for record, _ in heard] == ["limited"]
-    assert counts == [0]
+    assert (before, limited.count()) == (1, 2)
+    assert [record.outcome for record, _ in heard] == ["limited"] * 2
+    assert counts[0] == 0
