@@ -124,15 +124,6 @@ def test_subscriptions_are_the_sessions_own_by_case_and_of_any_length(store, add
     assert store.subscriptions("s2") == frozenset()
 
 
-def test_a_session_has_so_many_subscriptions_and_no_more(store, session):
-    taken = [store.subscribe("s1", f"django://{number}", most=2) for number in (1, 2, 3, 2)]
-    store.unsubscribe("s1", "django://1")
-
-    assert taken == [True, True, False, True]
-    assert store.subscribe("s1", "django://3", most=2)
-    assert store.subscriptions("s1") == {"django://2", "django://3"}
-
-
 @pytest.mark.parametrize(
     ("user", "others"), [("1", ()), ("", ("x1", "x2"))], ids=["user", "anonymous"]
 )

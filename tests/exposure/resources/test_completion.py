@@ -256,18 +256,6 @@ def test_keys_of_a_class_that_nobody_knows_are_found_whole():
     assert keys("tr", model="nasty.odd") == keys("explode", model="nasty.odd") == []
 
 
-def test_more_keys_than_an_answer_holds_are_said_to_be_more(shop, monkeypatch):
-    monkeypatch.setattr(completion, "MOST", 3)
-    given = {"model": "nasty.order"}
-
-    some = complete_resource(caller(), OBJECT.text, "pk", "", given=given)
-    whole = complete_resource(caller(), COLLECTION.text, "status", "", given=given)
-
-    assert (len(some.values), some.total, some.has_more) == (3, None, True)
-    assert (whole.total, whole.has_more) == (3, False)
-    assert numbers(str(shop.r1.pk)) == ["R1"]
-
-
 # Names and values
 
 
