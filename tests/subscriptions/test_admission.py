@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from django.test import RequestFactory
 
 from mcp_django.exceptions import NotFound, QueryError
-from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.uris import object_uri
-from mcp_django.principal import READ, WRITE, Principal, Restriction
+from mcp_django.principal import WRITE
 from mcp_django.subscriptions.admission import Existence, Verdict, admit_all, may_subscribe
 from tests.changed import admit
+from tests.exposure.test_permissions import rights_of
 from tests.nasty import models as nasty
 from tests.nasty.site import caller
 from tests.nasty.site import registry as nasty_registry
@@ -19,15 +18,6 @@ from tests.shop.models import Memo, Order
 pytestmark = pytest.mark.django_db
 
 VISIBLE, GONE, SILENT = Verdict.VISIBLE, Verdict.GONE, Verdict.SILENT
-
-
-def rights_of(user, *, scopes=frozenset({READ}), **restriction):
-    request = RequestFactory().get("/mcp")
-    request.user = user
-    principal = Principal(
-        user=user, scopes=scopes, method="test", restriction=Restriction(**restriction)
-    )
-    return Rights(request, principal)
 
 
 def uri_of(obj):
