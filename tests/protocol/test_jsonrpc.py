@@ -347,21 +347,6 @@ def test_a_batch_keeps_the_order_and_holds_an_error_where_an_element_is_no_messa
     assert list(requests_of(batch)) == [Request(1, "ping")]
 
 
-@requirement("batch:length")
-@pytest.mark.parametrize(("length", "is_batch"), [(0, False), (1, True), (3, True), (4, False)])
-def test_a_batch_has_at_least_one_message_and_at_most_the_limit(length, is_batch):
-    body = b"[" + b",".join([request()] * length) + b"]"
-
-    if is_batch:
-        batch = decode(body, max_batch=3)
-        assert isinstance(batch, Batch)
-        assert len(batch.messages) == length
-    else:
-        error = refusal(body, max_batch=3)
-        assert error.code == INVALID_REQUEST
-        assert "1 to 3" in error.message
-
-
 # Encoding
 
 

@@ -130,7 +130,9 @@ POSTS = {
         *((f"array {version}", old(version), [message()]) for version in ("2024-11-05", LEGACY)),
         ("modern in a batch", old("2025-03-26"), [message(), with_meta()]),
         ("legacy null id", old(LEGACY), message(request_id=None)),
-        ("batch, too long", {}, [message()] * 51),
+    ],
+    (400, -32600, NULL, "1 to 50 messages"): [
+        *((f"batch of {length}", {}, [message()] * length) for length in (0, 51)),
     ],
     (400, -32600, 0): [("array params", old(LEGACY), message(request_id=0) | {"params": [1]})],
     (400, -32600, "a"): [("no method", modern(), {"jsonrpc": "2.0", "id": "a"})],
@@ -244,6 +246,7 @@ ROWS = [
     "envelope:name-header",
     "envelope:headers-once",
     "envelope:removed-methods",
+    "batch:length",
     "batch:refused",
     "errors:id-echoed",
     "errors:json-body",
@@ -414,7 +417,8 @@ def test_the_longest_batch_and_the_deepest_body_are_settings(settings):
     settings.MCP_DJANGO = {"MAX_BATCH": 2, "MAX_DEPTH": 3, "MAX_BODY": 1000}
     deep = encoded(message(a={"b": {}}))
 
-    assert understand("POST", sent({}), encoded([message()] * 2)).refusal is None
+    for length in (1, 2):
+        assert understand("POST", sent({}), encoded([message()] * length)).refusal is None
     assert understand("POST", sent({}), encoded([message()] * 3)).refusal is not None
     refusals = [understand("POST", sent({}), body).refusal for body in (deep, None)]
     assert [refusal and refusal.status for refusal in refusals] == [400, 413]
