@@ -49,15 +49,6 @@ def expose(registry, monkeypatch):
     return apply
 
 
-@pytest.fixture
-def no_admin(monkeypatch):
-    """As on a site that has not installed it."""
-    installed = apps.is_installed
-    monkeypatch.setattr(
-        apps, "is_installed", lambda name: name != "django.contrib.admin" and installed(name)
-    )
-
-
 # Settings
 
 TOKENS = "mcp_django.auth.PersonalTokens"
@@ -161,24 +152,68 @@ def test_an_address_is_required_for_deployment_only(configure, deploy, expected)
 # Exposures
 
 
-@pytest.mark.parametrize(
-    ("attributes", "has_admin", "words"),
-    [
-        ({"fields": ["name", "nme"]}, True, "nme"),
-        ({"actions": ["shout"]}, True, 'no ModelAdmin of auth.group has "shout"'),
-        ({"actions": ["shout"]}, False, "django.contrib.admin is not installed"),
-        ({"computed": ["natural_key"]}, False, "computed: there is no ModelAdmin of the model."),
-    ],
-)
-def test_a_name_that_leads_nowhere_is_an_error(expose, request, attributes, has_admin, words):
-    if not has_admin:
-        request.getfixturevalue("no_admin")
-    expose(**{"fields": ["name"], **attributes})
+@admin.display(description="Shout")
+def shout_of(group):
+    return group.name.upper()
 
-    [message] = ours()
 
-    assert message.id == "mcp_django.E005"
-    assert words in message.msg
+NO_ADMIN, NO_ALL = "django.contrib.admin", 'There is no "all": name each.'
+#: Attributes, what is not installed, and the words of the error and its hint.
+EXPOSURES = [
+    ({"fields": ["name", "nme"]}, "", "nme"),
+    ({"actions": ["shout"]}, "", 'no ModelAdmin of auth.group has "shout"'),
+    ({"actions": ["shout"]}, NO_ADMIN, "django.contrib.admin is not installed"),
+    ({"computed": ["natural_key"]}, NO_ADMIN, "computed: there is no ModelAdmin of the model."),
+    # A text in place of a list
+    *(
+        ({name: text}, "", f"{name} is the text {text!r}, and must be a list of names. {hint}")
+        for name, text, hint in (
+            ("fields", "__all__", f'{NO_ALL} fields = ["id"]'),
+            ("search_fields", "name", 'search_fields = ["name"]'),
+            ("actions", "delete_selected", 'actions = ["delete_selected"]'),
+            ("computed", "shout", 'computed = ["shout"]'),
+            ("mcp_fields", "__all__", f'{NO_ALL} mcp_fields = ["id"]'),
+        )
+    ),
+    # Computed columns
+    *(({"computed": [column]}, "", None) for column in ("natural_key", shout_of, "__str__")),
+    *(
+        ({"computed": [column]}, "", f"auth.group: computed: {problem}")
+        for column, problem in (
+            ("shout", "'shout' is neither an attribute of the ModelAdmin or the model, nor an"),
+            *(
+                (name, f"{name!r} is a field; list it in fields.")
+                for name in ("name", "permissions", "permissions__codename")
+            ),
+            *(
+                (name, f"{name!r} is Django's own and no column.")
+                for name in ("delete", "action_checkbox")
+            ),
+            ("no name", "'no name' has no name that a call could use."),
+            (lambda group: 1, "'<lambda>' has no name that a call could use."),
+            (5, "5 is neither a name nor a callable."),
+        )
+    ),
+]
+
+
+@pytest.mark.parametrize(("attributes", "missing", "words"), EXPOSURES, ids=range(len(EXPOSURES)))
+def test_a_name_that_leads_nowhere_is_an_error_that_says_what_to_write(
+    expose, monkeypatch, attributes, missing, words
+):
+    installed = apps.is_installed
+    monkeypatch.setattr(apps, "is_installed", lambda name: name != missing and installed(name))
+    attributes = {"fields": ["name"], **attributes}
+    if "mcp_fields" in attributes:
+        text = attributes.pop("mcp_fields")
+        monkeypatch.setattr(admin.site._registry[Group], "mcp_fields", text, raising=False)
+    expose(**attributes)
+
+    messages = ours()
+
+    assert [message.id for message in messages] == ["mcp_django.E005"] * (words is not None)
+    for message in messages:
+        assert words in f"{message.msg} {message.hint}"
 
 
 @pytest.mark.parametrize(("name", "count"), [("say_hello", 0), ("Say Hello!", 1), ("pay", 0)])
@@ -216,32 +251,6 @@ def test_what_depends_on_the_request_is_not_judged(expose, monkeypatch, attribut
     assert ids() == []
 
 
-@pytest.mark.parametrize(
-    ("attribute", "text", "hint"),
-    [
-        ("fields", "__all__", 'fields = ["id"]'),
-        ("search_fields", "name", 'search_fields = ["name"]'),
-        ("actions", "delete_selected", 'actions = ["delete_selected"]'),
-        ("computed", "shout", 'computed = ["shout"]'),
-        ("mcp_fields", "__all__", 'mcp_fields = ["id"]'),
-    ],
-)
-def test_a_text_in_place_of_a_list_is_one_error_that_says_what_to_write(
-    expose, monkeypatch, attribute, text, hint
-):
-    if attribute == "mcp_fields":
-        monkeypatch.setattr(admin.site._registry[Group], attribute, text, raising=False)
-        expose(fields=["name"])
-    else:
-        expose(**{"fields": ["name"], attribute: text})
-
-    [message] = ours()
-
-    assert message.id == "mcp_django.E005"
-    assert f"{attribute} is the text {text!r}, and must be a list of names." in message.msg
-    assert message.hint == hint
-
-
 def test_an_application_without_the_app_says_what_is_missing(settings):
     settings.INSTALLED_APPS = [app for app in settings.INSTALLED_APPS if "mcp" not in app]
 
@@ -270,41 +279,6 @@ def test_a_permission_that_no_model_has_is_told_with_the_one_that_was_meant(
     registry.add_tool(tool_of(close_books, read_only=True, permission=permission))
 
     assert [message.hint for message in ours()] == ([f'permission="{hint}"'] if hint else [])
-
-
-@admin.display(description="Shout")
-def shout_of(group):
-    return group.name.upper()
-
-
-@pytest.mark.parametrize(
-    ("column", "problem"),
-    [
-        ("natural_key", ""),
-        (shout_of, ""),
-        ("shout", "'shout' is neither an attribute of the ModelAdmin or the model, nor an"),
-        *(
-            (name, f"{name!r} is a field; list it in fields.")
-            for name in ("name", "permissions", "permissions__codename")
-        ),
-        *(
-            (name, f"{name!r} is Django's own and no column.")
-            for name in ("delete", "action_checkbox")
-        ),
-        ("__str__", ""),
-        ("no name", "'no name' has no name that a call could use."),
-        (lambda group: 1, "'<lambda>' has no name that a call could use."),
-        (5, "5 is neither a name nor a callable."),
-    ],
-)
-def test_what_cannot_be_a_computed_column_is_an_error(expose, column, problem):
-    expose(fields=["name"], computed=[column])
-
-    messages = ours()
-
-    assert [message.id for message in messages] == ["mcp_django.E005"] * bool(problem)
-    for message in messages:
-        assert message.msg.startswith(f"auth.group: computed: {problem}")
 
 
 def a_method(self, request, obj=None): ...
