@@ -12,7 +12,6 @@ from tests.browser.looks import every_look
 from tests.exposure.stored import ORDER, TONE, make_prompt, say
 from tests.shop.models import Order
 
-LIST = reverse("admin:mcp_django_prompttemplate_changelist")
 ADD = reverse("admin:mcp_django_prompttemplate_add")
 
 

@@ -18,7 +18,6 @@ pytestmark = [
         "client", [{"revision": one} for one in LEGACY], ids=LEGACY, indirect=True
     ),
 ]
-V2503, V2506, V2511 = LEGACY[1:]
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from mcp_django.exposure.resources.completion import complete_resource, ranked_b
 from mcp_django.exposure.resources.models import read_resource
 from mcp_django.exposure.uris import COLLECTION, DEFINITION, FILE, OBJECT
 from mcp_django.principal import Restriction
+from tests.exposure.query.test_rows import SLOW
 from tests.nasty import models
 from tests.nasty.site import Narrowable, caller, registry
 
@@ -392,19 +393,12 @@ def test_a_search_for_values_ends_after_a_few_rounds(shop, monkeypatch):
     assert longer == ["B1", "B2"]
 
 
-SLOW = {
-    "sqlite": "(WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c WHERE x < 1e9) "
-    "SELECT count(*) FROM c) > 0",
-    "postgresql": "(SELECT pg_sleep(5)) IS NOT NULL",
-    "mysql": "SLEEP(5) = 0",
-}
-
-
 @pytest.mark.database
 @pytest.mark.thorough
 def test_a_search_that_takes_too_long_offers_nothing(shop, settings):
     settings.MCP_DJANGO = {**settings.MCP_DJANGO, "STATEMENT_TIMEOUT": 0.2}
-    slow = {models.Order: lambda rows: rows.extra(where=[SLOW[connection.vendor]])}
+    slow = f"({SLOW[connection.vendor]}) IS NOT NULL"
+    narrow = {models.Order: lambda rows: rows.extra(where=[slow])}
 
     # Without an end to it the limit of the test would be reached.
-    assert keys(who=caller(**changed(), narrow=slow)) == []
+    assert keys(who=caller(**changed(), narrow=narrow)) == []

@@ -166,9 +166,6 @@ def test_a_body_that_is_too_long_stops_or_has_no_credential_is_refused_quietly(
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
-# No sessions and no streams
-
-
 # Browsers
 
 
