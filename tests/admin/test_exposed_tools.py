@@ -19,7 +19,7 @@ from mcp_django.models import (
     UserRestriction,
 )
 from mcp_django.testing import Client, ProtocolFailure
-from tests.clients import browser_of
+from tests.clients import CheckedClient, browser_of
 from tests.decisions import decide_on_tool
 from tests.exposure.stored import make_prompt
 
@@ -74,10 +74,6 @@ def lines(browser, address=LIST, **query):
     return {row.name: row.line for row in browser.get(address, query).context["cl"].result_list}
 
 
-def names_of(user):
-    return {one["name"] for one in Client(user=user).list_tools()}
-
-
 # Tools
 
 
@@ -127,14 +123,14 @@ def test_a_tool_is_switched_off_and_on_again(browser, make_client, make_user, na
     # A row of another server decides nothing here.
     ExposedTool.objects.create(server="second", name=name, enabled=False)
     save(browser, page_of(name), enabled="false")
-    off = names_of(boss)
+    off = CheckedClient(user=boss).tools()
     refused = make_client().failure("tools/call", name=name, arguments={})
 
     save(browser, page_of(name), enabled=on)
 
     assert refused == (-32602, f"Unknown tool: {name}")
     assert name not in off
-    assert name in names_of(boss)
+    assert name in CheckedClient(user=boss).tools()
     assert not decided() or on
 
 
@@ -199,7 +195,7 @@ def test_instructions_and_read_only_are_decided_for_the_whole_server(browser, ed
     assert Client(user=editor).discover()["instructions"] == "Ask twice."
     legacy = Client(user=editor, revision="2025-11-25")
     assert legacy.initialize()["instructions"] == "Ask twice."
-    assert "pay" not in names_of(editor)
+    assert "pay" not in CheckedClient(user=editor).tools()
     page = browser.get(SERVER).content.decode()
     history = browser.get(re.search(r'href="([^"]+)" class="historylink"', page)[1])
     assert "read only: off -&gt; on" in history.content.decode()
@@ -220,7 +216,7 @@ def test_a_user_is_made_read_only_and_blocked_and_let_in_again(browser, make_use
     twice = browser.post(add, {"user": ada.pk, "read_only": "on"})
 
     row = UserRestriction.objects.get()
-    assert "pay" not in names_of(ada)
+    assert "pay" not in CheckedClient(user=ada).tools()
     assert "There is a restriction of this user already." in twice.content.decode()
     page = reverse("admin:mcp_django_userrestriction_change", args=[row.pk])
     browser.post(page, {"user": ada.pk, "blocked": "on"})
@@ -232,7 +228,7 @@ def test_a_user_is_made_read_only_and_blocked_and_let_in_again(browser, make_use
         "read only: on -> off; blocked: off -> on",
         "blocked: on -> off",
     ]
-    assert "pay" in names_of(ada)
+    assert "pay" in CheckedClient(user=ada).tools()
 
 
 def test_restrictions_are_found_by_the_name_of_the_user(browser, make_user):

@@ -10,9 +10,8 @@ from django.contrib.auth.models import Group
 from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.models import ExposedModel, ExposedPrompt, ExposedTool, PromptTemplate
-from mcp_django.testing import Client
 from tests.admin.looking import allow, row_of, text_of, url
-from tests.clients import browser_of
+from tests.clients import CheckedClient, browser_of
 from tests.decisions import decide
 from tests.exposure.stored import make_prompt
 from tests.shop.models import Customer, Memo, Order
@@ -189,38 +188,27 @@ def _prompts(add_prompt):
     make_prompt("reply", "Reply.", description="Answer a customer.")
 
 
-@pytest.fixture
-def offered_to():
-    """The names that prompts/list answers with."""
-
-    def offered_to(user):
-        return {one["name"] for one in Client(user=user).list_prompts()}
-
-    return offered_to
-
-
 def prompts_there(response):
     return {one.name for one in response.context["prompts"] if one.is_there}
 
 
 @pytest.mark.usefixtures("_prompts")
-def test_the_prompts_that_are_there_are_those_that_the_assistant_lists(
-    look, looker, bob, offered_to
-):
+def test_the_prompts_that_are_there_are_those_that_the_assistant_lists(look, looker, bob):
     allow(looker, "mcp_django.view_prompttemplate")
     support = Group.objects.create(name="Support")
     make_prompt("for_support", "Help.", groups=[support])
     make_prompt("off", "Off.", enabled=False)
     make_prompt("hello", "A row that code has the name of.")
     ExposedPrompt.objects.create(name="hello", title="Greeting")
+    offered = CheckedClient(user=bob)
 
     response = look()
 
-    assert prompts_there(response) == offered_to(bob) >= {"hello", "reply"}
+    assert prompts_there(response) == offered.prompts().keys() >= {"hello", "reply"}
     assert "Greeting hello yes Say hello." in row_of(response, "hello")
     assert "yes Answer a customer." in row_of(response, "reply")
     bob.groups.add(support)
-    assert prompts_there(look()) == offered_to(bob) >= {"for_support"}
+    assert prompts_there(look()) == offered.prompts().keys() >= {"for_support"}
 
 
 @pytest.mark.usefixtures("_prompts")

@@ -27,10 +27,7 @@ def test_every_method_that_is_served_has_a_handler():
     [("a\r\nb", {}), ("tools/call", {"name": "a\r\nb"}), ("prompts/get", {"name": "a\r\nb"})],
 )
 def test_a_name_that_does_not_exist_is_repeated_on_one_line(client, method, params):
-    with pytest.raises(ProtocolFailure) as raised:
-        client.send(method, params)
-
-    assert raised.value.message.endswith(r": a\r\nb")
+    assert client.error(method, **params).message.endswith(r": a\r\nb")
 
 
 # What a tool can come to
@@ -56,10 +53,9 @@ def test_a_bug_is_an_internal_error_whose_number_stands_in_the_log_and_the_recor
     any_revision, caplog
 ):
     any_revision.record = True
-    with pytest.raises(ProtocolFailure) as raised:
-        any_revision.call_tool("fail", kind="bug")
 
-    failure = raised.value
+    failure = any_revision.error("tools/call", name="fail", arguments={"kind": "bug"})
+
     assert (failure.status, failure.code, failure.message) == (200, -32603, "Internal error")
     assert failure.data["id"] in caplog.records[-1].getMessage()
     assert "secret-bug" in caplog.text

@@ -92,17 +92,12 @@ def test_a_collection_follows_its_cursor(client):
         *(f"django://files/shop.order{rest}" for rest in ("", "/1/number", "/1/nothing")),
     ],
 )
-def test_missing_and_forbidden_are_not_found_in_the_revisions_own_code(staff, revision, uri):
-    client = Client(user=staff, revision=revision)
+def test_missing_and_forbidden_are_not_found_in_the_revisions_own_code(client, revision, uri):
+    failure = client.error("resources/read", uri=uri)
 
-    with pytest.raises(ProtocolFailure) as failure:
-        client.read_resource(uri)
-
-    is_new = revision.features.missing_resource_is_invalid_params
-    assert failure.value.code == (-32602 if is_new else -32002)
-    assert failure.value.status == 200
-    assert failure.value.data == {"uri": uri}
-    assert failure.value.message == "Resource not found."
+    code = -32602 if revision.features.missing_resource_is_invalid_params else -32002
+    assert (failure.status, failure.code, failure.data) == (200, code, {"uri": uri})
+    assert failure.message == "Resource not found."
 
 
 @requirement("definitions:described")

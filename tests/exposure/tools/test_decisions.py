@@ -20,23 +20,19 @@ from tests.writes.calls import asked
 pytestmark = pytest.mark.django_db
 
 
-def definition(client, name):
-    return next((one for one in client.list_tools() if one["name"] == name), None)
-
-
 def test_a_tool_for_a_group_exists_for_its_members_only_if_it_would_without(
     client, staff, make_user
 ):
     group, outsider = Group.objects.create(name="talkers"), make_user("outsider")
     decide_on_tool("echo", enabled=True).groups.add(group)
-    before = definition(client, "echo")
+    before = client.tools()
 
     for user in (staff, outsider):
         user.groups.add(group)
 
-    assert before is None
-    assert definition(client, "echo") is not None
-    assert definition(CheckedClient(user=outsider), "echo") is None
+    assert "echo" not in before
+    assert "echo" in client.tools()
+    assert "echo" not in CheckedClient(user=outsider).tools()
 
 
 @pytest.mark.parametrize(
@@ -120,13 +116,13 @@ def test_a_confirmation_is_for_one_tool_and_what_asks_for_itself_is_not_asked_tw
     [("find_records", {"model": "shop.customer"}), ("echo_later", {"text": "x"})],
 )
 def test_any_tool_can_be_guarded_and_its_schema_says_how(client, name, arguments):
-    before = definition(client, name)["inputSchema"]
+    before = client.tools()[name]["inputSchema"]
     guard(name)
 
     done = call_with_token(client, name, **arguments)
 
     assert not done.is_error
-    schema = definition(client, name)["inputSchema"]
+    schema = client.tools()[name]["inputSchema"]
     assert set(schema["properties"]) == {*before["properties"], "confirmation"}
     assert schema["required"] == before["required"]
 
