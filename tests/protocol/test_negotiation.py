@@ -12,7 +12,6 @@ from mcp_django.protocol.headers import Headers
 from mcp_django.protocol.jsonrpc import Request
 from mcp_django.protocol.negotiation import (
     Route,
-    meta_of,
     negotiate,
     open_envelope,
     route,
@@ -64,21 +63,6 @@ def test_the_body_decides_before_the_header(version, has_envelope, method):
     taken = route(headers(version), sent)
 
     assert taken is expected_route(version, has_envelope, method)
-
-
-@pytest.mark.parametrize("meta", [None, [], "x", 1, {"protocolVersion": MODERN}])
-def test_meta_without_the_key_is_no_envelope(meta):
-    params = {"_meta": meta}
-
-    assert route(headers(), Request(1, "tools/list", params)) is Route.LEGACY
-    assert meta_of(Request(1, "x", params)) == (meta if isinstance(meta, dict) else {})
-
-
-@pytest.mark.parametrize("value", [None, 1, "", [], LEGACY, UNKNOWN])
-def test_the_key_makes_an_envelope_whatever_its_value(value):
-    meta = {PREFIX + "protocolVersion": value}
-
-    assert route(headers(), request(meta=meta)) is Route.MODERN
 
 
 # What an envelope says

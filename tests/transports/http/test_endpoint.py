@@ -151,7 +151,8 @@ POSTS = {
         ("a list", modern(), with_meta(changed={PREFIX + "clientCapabilities": [1]})),
     ],
     (400, -32602, 1, "needs .*protocolVersion"): [
-        ("a number", modern(), with_meta(changed={PREFIX + "protocolVersion": 1})),
+        (f"revision {meta}", modern(), with_meta(changed=meta))
+        for meta in ({PREFIX + "protocolVersion": value} for value in (None, 1, []))
     ],
     # 11: version header
     (400, -32020, 1, "MCP-Protocol-Version"): [
@@ -379,6 +380,11 @@ NAMED = (("tools/call", "name"), ("resources/read", "uri"))
             for method, member in NAMED
         ),
         ({}, message("nothing"), "2025-03-26"),
+        # What is no envelope without its key, or no object
+        *(
+            ({}, message(_meta=meta), "2025-03-26")
+            for meta in (None, [], "x", 1, {"protocolVersion": MODERN})
+        ),
         *((old(version), message(), version) for version in LEGACY_VERSIONS),
         # A modern header on a plain handshake: the client of two eras asks for the older one.
         *(
