@@ -159,28 +159,6 @@ def test_a_tool_has_the_members_that_its_revision_knows(revision):
     assert tool["inputSchema"] == TOOL.input_schema
 
 
-@requirement("tools:hints")
-@pytest.mark.parametrize(
-    ("hints", "shown"),
-    [
-        ({"read_only": True}, {"readOnlyHint": True}),
-        ({"read_only": True, "idempotent": True}, {"readOnlyHint": True}),
-        ({"destructive": True}, {}),
-        ({"destructive": False}, {"destructiveHint": False}),
-        ({"idempotent": True}, {"destructiveHint": False, "idempotentHint": True}),
-        ({"open_world": False}, {"destructiveHint": False, "openWorldHint": False}),
-    ],
-)
-def test_the_hints_of_a_tool_say_what_clients_do_not_assume(hints, shown):
-    """They assume that a tool writes, destroys, does more each time, and knows the world."""
-    usual = {"read_only": False, "destructive": False, "idempotent": False, "open_world": True}
-    tool = replace(TOOL, annotations=ToolAnnotations(**usual | hints))
-
-    (found,) = wire(ListResult(key="tools", definitions=[tool], next_cursor=""), V26)["tools"]
-
-    assert found["annotations"] == shown
-
-
 @pytest.mark.parametrize("root", [{"type": "array"}, {"type": ["object", "null"]}, {"anyOf": []}])
 def test_an_output_schema_without_an_object_at_its_root_waits_for_the_modern_era(revision, root):
     tool = replace(PLAIN_TOOL, output_schema=root)

@@ -19,7 +19,8 @@ from mcp_django.exposure.primitives import PendingCall
 from mcp_django.exposure.registry import Registry
 from mcp_django.exposure.tools.functions import tool
 from mcp_django.principal import ACTION, DELETE, READ, WRITE
-from mcp_django.protocol.results import ToolAnnotations
+from mcp_django.protocol.render import tool_definition
+from mcp_django.protocol.revisions import MODERN
 from tests.exposure.function_tools import accepts, call, rights_of, text_of, tool_of
 from tests.exposure.functions.test_signatures import Line, Period
 from tests.shop.models import Memo
@@ -66,22 +67,23 @@ def test_the_definition_says_everything_in_the_language_of_the_moment():
 
 @requirement("tools:hints")
 @pytest.mark.parametrize(
-    ("options", "expected", "scope"),
+    ("options", "hints", "scope"),
     [
-        ({}, (False, True, False, False), ACTION),
-        ({"read_only": True}, (True, False, True, False), READ),
-        ({"destructive": False, "idempotent": True}, (False, False, True, False), WRITE),
-        ({"destructive": True, "open_world": True}, (False, True, False, True), DELETE),
+        ({}, {}, ACTION),
+        ({"read_only": True}, {"readOnlyHint": True}, READ),
+        ({"destructive": False}, {"destructiveHint": False}, WRITE),
+        ({"destructive": True}, {}, DELETE),
+        ({"idempotent": True}, {"idempotentHint": True}, ACTION),
     ],
 )
-def test_every_annotation_is_explicit_and_the_scope_follows(options, expected, scope):
-    made = tool_of(greet, **options)
+@pytest.mark.parametrize("more", [{}, {"open_world": True}], ids=str)
+def test_hints_say_what_clients_do_not_assume_and_the_scope_follows(options, hints, scope, more):
+    """They assume that a tool writes, destroys, does more each time, and knows the world."""
+    made = tool_of(greet, **options, **more)
 
-    read_only, destructive, idempotent, open_world = expected
+    told = tool_definition(made.definition, MODERN[-1].features)["annotations"]
     assert made.scope == scope
-    assert made.definition.annotations == ToolAnnotations(
-        read_only=read_only, destructive=destructive, idempotent=idempotent, open_world=open_world
-    )
+    assert told == (hints if more else {**hints, "openWorldHint": False})
 
 
 def undocumented() -> None: ...
