@@ -10,6 +10,7 @@ from typing import Any
 
 from django.contrib.auth.models import Permission
 from django.contrib.contenttypes.models import ContentType
+from django.core.cache import caches
 from django.db import connections, transaction
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.test import TransactionTestCase
@@ -35,6 +36,9 @@ def kept_rows(connection: BaseDatabaseWrapper) -> Any:
 
 def empty(connection: BaseDatabaseWrapper) -> None:
     names = connection.introspection.django_table_names(only_existing=True, include_views=False)
+    # Sessions may be in the table of a cache, which is of no model.
+    tables = {getattr(caches[alias], "_table", "") for alias in caches}
+    names += [*tables.intersection(connection.introspection.table_names())]
     with (
         connection.constraint_checks_disabled(),
         transaction.atomic(using=connection.alias),
