@@ -144,8 +144,7 @@ class GetRecord(ToolArguments):
 
 
 class ExportRecords(ToolArguments):
-    """Write up to 10,000 records into a file, and give the person its address. Arguments as in
-    find_records."""
+    """Write up to 10,000 records into a file for the person. Arguments as in find_records."""
 
     model: str
     filters: dict[str, Any] | UnsetType = UNSET
@@ -263,7 +262,7 @@ class UpdateRecords(ToolArguments):
     exclude: dict[str, Any] | UnsetType = UNSET
     search: str | UnsetType = UNSET
     confirmation: Confirmation | UnsetType = UNSET
-    dry_run: DryRun = False
+    dry_run: bool = False
 
 
 class UndoChange(ToolArguments):
@@ -287,4 +286,4 @@ class DeleteRecord(ToolArguments):
     exclude: dict[str, Any] | UnsetType = UNSET
     any_of: list[dict[str, Any]] | UnsetType = UNSET
     confirmation: Confirmation | UnsetType = UNSET
-    dry_run: DryRun = False
+    dry_run: bool = False
