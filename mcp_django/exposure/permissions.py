@@ -359,6 +359,12 @@ class Rights:
         # A source that is kept for the principal need not be looked for again.
         if (admin := getattr(self._source(model), "admin", None)) is not None:
             return admin
+        return self.admin_of(model)
+
+    def admin_of(self, model: type[Model]) -> Any:
+        """The ModelAdmin of the first site that has the model and lets the user in, or None.
+        Whether it permits anything is not asked.
+        """
         return self._gates and self._gates.admin_of(model)
 
     def is_constant(self, model: type[Model]) -> bool:

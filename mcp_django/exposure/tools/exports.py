@@ -70,7 +70,7 @@ def export_records(context: CallContext, rights: Rights, given: ExportRecords) -
     # The admin is optional; without it this tool does not exist.
     from mcp_django.exposure.admin_bridge.requests import page_address
 
-    address = page_address(rights.model_admin(Upload), "download", upload.pk)
+    address = page_address(rights.admin_of(Upload), "download", upload.pk)
     answer = {"file": address, "records": len(rows), "bytes": size}
     if is_cut:
         answer["note"] = f"These are the first {MOST_EXPORTED}."

@@ -284,7 +284,9 @@ class ExportTool(RecordTool):
     """It exists for those to whom the admin gives files."""
 
     def exists_for(self, rights: Rights) -> bool:
-        return super().exists_for(rights) and rights.model_admin(Upload) is not None
+        model_admin = rights.admin_of(Upload)
+        may_open = model_admin is not None and model_admin.has_view_permission(rights.request)
+        return may_open and super().exists_for(rights)
 
 
 def has_pages(rights: Rights, exposure: ModelExposure) -> bool:
