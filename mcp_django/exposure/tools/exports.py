@@ -19,7 +19,7 @@ from mcp_django.exposure.query.find import find_records
 from mcp_django.exposure.query.serializers import as_text, encoder
 from mcp_django.exposure.query.tables import Table
 from mcp_django.models import Upload
-from mcp_django.protocol.content import Content, ResourceLink, TextContent
+from mcp_django.protocol.content import TextContent
 from mcp_django.protocol.results import ToolResult
 from mcp_django.templating.fences import inside_fence
 
@@ -27,10 +27,7 @@ from mcp_django.templating.fences import inside_fence
 MOST_EXPORTED = 10_000
 #: Characters in a cell: more than this no XLSX holds.
 LONGEST_CELL = 32_767
-TYPES = {
-    "csv": "text/csv",
-    "xlsx": "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
-}
+FORMATS = ("csv", "xlsx")
 #: A text that begins so is a formula to a program that opens the file.
 FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -40,8 +37,8 @@ def export_records(context: CallContext, rights: Rights, given: ExportRecords) -
     address where this user alone opens it. Raises ToolError for a file that is too large.
     """
     kind = or_default(given.format, "csv")
-    if kind not in TYPES:
-        raise ToolError(f"format: Use one of: {', '.join(TYPES)}.")
+    if kind not in FORMATS:
+        raise ToolError(f"format: Use one of: {', '.join(FORMATS)}.")
     exposure = rights.exposure(given.model)
     members = {**msgspec.structs.asdict(given), "limit": get_config().max_page_size}
     members.pop("format")
@@ -74,11 +71,9 @@ def export_records(context: CallContext, rights: Rights, given: ExportRecords) -
     answer = {"file": address, "records": len(rows), "bytes": size}
     if is_cut:
         answer["note"] = f"These are the first {MOST_EXPORTED}."
-    blocks: list[Content] = [TextContent(msgspec.json.encode(answer).decode())]
-    if address and "://" in address:
-        link = ResourceLink(uri=address, name=filename, mime_type=TYPES[kind], size=size)
-        blocks.append(link)
-    return ToolResult(content=blocks, records=len(rows))
+    # No link as a block: some clients fail on one that is no resource of the server.
+    text = TextContent(msgspec.json.encode(answer).decode())
+    return ToolResult(content=[text], records=len(rows))
 
 
 def cells_of(table: Table, mark: str) -> Iterator[list[Any]]:
