@@ -1,10 +1,12 @@
-"""Load the tools of the demo through the stacks of real agents, and call two of them.
+"""Load the tools of the demo through the stacks of real agents, and call each of them once.
 
     python -m tests.stacks.run              each stack
     python -m tests.stacks.run smolagents   one of them
 
 Each stack has an environment of its own in `.stacks/`, since what they need conflicts. No model is
-asked. It is an error where a stack offers fewer tools than the server lists, or cannot call them.
+asked, and no data of the demo changes. It is an error where a stack offers fewer tools than the
+server lists, or cannot call them. What a stack would send to a model is held to the rules that
+services publish: "yes", or how many of its tools break one.
 """
 
 from __future__ import annotations
@@ -22,39 +24,81 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import django
 import httpx2
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
 
+from mcp_django.exposure.functions.json_schemas import subschemas
 from tests.conformance_site.serve import free_port, is_listening
+from tests.stacks.probe import STACKS
 
 ROOT = Path(__file__).parent.parent.parent
 HOME = ROOT / ".stacks"
-#: What agents are written with, and its adapter for MCP. Nothing of it needs torch.
-STACKS = {
-    # The first two import what mcp 2 no longer has, and mcpadapt what only mcp[ws] brings.
-    "smolagents": ["smolagents[mcp]>=1.26,<2", "mcpadapt>=0.1.19,<0.2", "mcp[ws]>=1.26,<2"],
-    "autogen": ["autogen-core>=0.7.5,<0.8", "autogen-ext[mcp]>=0.7.5,<0.8", "mcp>=1.26,<2"],
-    "langchain": ["langchain-mcp-adapters>=0.3.2,<0.4"],
-    "pydantic_ai": ["pydantic-ai-slim[mcp]>=2.68,<3"],
-    "openai_agents": ["openai-agents>=0.24,<1"],
-    "google_adk": ["google-adk[mcp]>=2.13,<3"],
-}
 #: Who may do most of what the demo has.
 USER = "admin"
 #: Seconds that a stack, and the start of the demo, may take.
 PATIENCE = 600
+FRANKFURT = {"model": "flights.airport", "filters": {"iata": "FRA"}}
+AIRPORT = {"model": "flights.airport", "pk": "1"}
+NEW_CODE = {"model": "flights.airport", "values": {"iata": "XXX"}, "dry_run": True}
+WEEK = {"since": "2026-11-01", "until": "2026-11-07"}
+NOT_FOUND = {"pks": ["0"]}, "Not found: 0"
+#: Arguments for each tool, and something that its answer has in it. Those that write make a dry
+#: run, or are refused.
+CALLS: dict[str, tuple[dict[str, Any], str]] = {
+    "list_models": ({}, "flights.airport"),
+    "describe_model": ({"model": "flights.airport"}, "iata"),
+    "find_records": ({**FRANKFURT, "fields": ["iata"], "limit": 1}, "FRA"),
+    "aggregate_records": ({**FRANKFURT, "metrics": {"number": {"count": "*"}}}, "number"),
+    "export_records": (FRANKFURT, "/download/"),
+    "get_record": (AIRPORT, "_version"),
+    "get_history": (AIRPORT, "history"),
+    "list_resources": ({}, "django://site"),
+    "read_resource": ({"uri": "django://models/flights.airport"}, "iata"),
+    "create_record": (NEW_CODE, "Nothing was saved"),
+    "update_record": ({**NEW_CODE, "pk": "1"}, "dry_run"),
+    "update_records": ({**NEW_CODE, "pks": ["1"]}, "dry_run"),
+    "delete_record": ({**AIRPORT, "pk": "0", "dry_run": True}, "There is no"),
+    "undo_change": ({**AIRPORT, "change": 0}, "no such change"),
+    "check_schedule": (WEEK, "conflicts"),
+    "distance": ({"origin": "FRA", "destination": "LHR"}, "kilometres"),
+    "on_time_performance": (WEEK, "airlines"),
+    "report_delay": ({"flight": "XX0", "day": "2026-11-28", "minutes": 5}, "No flight"),
+    "flights_flight_cancel_flights": NOT_FOUND,
+    "flights_flight_delay_flights": NOT_FOUND,
+    "flights_flight_notify_passengers": NOT_FOUND,
+    "flights_flight_passenger_manifest": NOT_FOUND,
+    "flights_incident_close_incidents": NOT_FOUND,
+}
+#: Trouble of a stack that is its own, and what the line about it has in it.
+KNOWN = {
+    # They have no words for a link to a resource.
+    "anthropic": "export_records",
+    "mistral": "export_records",
+    "semantic_kernel": "export_records",
+    # google-genai 3.6 takes no `additionalProperties` that is true.
+    "google_genai": "'bool' object has no attribute 'items'",
+}
+
+
+def run(*command: Any) -> None:
+    subprocess.run(command, check=True)
 
 
 def install(name: str) -> Path:
     """The Python of the environment of a stack."""
-    folder, packages = HOME / name, STACKS[name]
+    folder, packages = HOME / name, STACKS[name][0]
     python, stamp = folder / "bin/python", folder / "stamp"
+    # With pip alone, some thirty environments would take an hour and copy every file.
+    uv = HOME / "uv/bin/uv"
+    if not uv.exists():
+        venv.create(HOME / "uv", with_pip=True)
+        run(HOME / "uv/bin/python", "-m", "pip", "install", "--quiet", "uv>=0.13,<1")
     if not stamp.exists() or stamp.read_text() != repr(packages):
         print(f"Installing {name} into {folder}", flush=True)
-        venv.create(folder, with_pip=True)
-        quiet = ["--quiet", "--disable-pip-version-check"]
-        subprocess.run([python, "-m", "pip", "install", *quiet, *packages], check=True)
+        run(uv, "venv", "--quiet", "--clear", "--python", sys.executable, folder)
+        run(uv, "pip", "install", "--quiet", "--python", python, *packages)
         stamp.write_text(repr(packages))
     return python
 
@@ -86,13 +130,14 @@ def demo() -> Iterator[tuple[str, str]]:
             process.wait()
 
 
-async def listed(url: str, token: str) -> int:
-    """Return the number of tools that the official client lists with this token."""
+async def listed(url: str, token: str) -> dict[str, Any]:
+    """Return the tools that the official client lists with this token, by their names."""
     async with (
         httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}) as http,
         Client(streamable_http_client(url, http_client=http)) as client,
     ):
-        return len((await client.list_tools()).tools)
+        tools = (await client.list_tools()).tools
+        return {tool.name: tool.model_dump(mode="json", by_alias=True) for tool in tools}
 
 
 def probe(name: str, url: str, token: str) -> dict[str, Any]:
@@ -104,30 +149,64 @@ def probe(name: str, url: str, token: str) -> dict[str, Any]:
             capture_output=True,
             text=True,
             timeout=PATIENCE,
+            cwd=HOME,  # Some leave files where they run.
+            input=json.dumps({tool: arguments for tool, (arguments, _) in CALLS.items()}),
         )
-        found: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
+        made: dict[str, Any] = json.loads(finished.stdout.splitlines()[-1])
     except (subprocess.SubprocessError, OSError) as error:
         return {"error": str(error)}
     except (IndexError, ValueError):
-        return {"error": " | ".join(finished.stderr.splitlines()[-3:])[:300]}
-    return found
+        return {"error": " | ".join(finished.stderr.splitlines()[-3:])[-300:]}
+    return made
+
+
+def as_listed(sent: dict[str, Any]) -> dict[str, Any]:
+    """Return what a stack sends for a tool in the shape of tools/list, which the rules read."""
+    function = sent.get("function", sent)
+    keys = ("parameters", "parametersJsonSchema", "inputSchema", "input_schema")
+    schema = next((function[key] for key in keys if key in function), {"type": "object"})
+    schema = schema.get("json", schema)  # of Bedrock
+    for _, keywords in subschemas(schema):
+        if isinstance(keywords.get("type"), str):
+            keywords["type"] = keywords["type"].lower()  # Gemini's are in capitals.
+    return {"description": "", **function, "inputSchema": schema}
+
+
+def rows(names: list[str], url: str, token: str) -> Iterator[tuple[str, Any, list[str]]]:
+    """The stacks with the definitions that they send and the lines about their trouble."""
+    tools = asyncio.run(listed(url, token))
+    yield "tools/list", tools, [f"is not called: {name}" for name in tools.keys() ^ CALLS.keys()]
+    for name in names:
+        made = probe(name, url, token)
+        sent, answers = made.get("sent", {}), made.get("answers", {})
+        trouble = [made["error"]] if "error" in made else []
+        trouble += [
+            f"{tool}: {answers[tool][:160] if tool in answers else 'is missing'}"
+            for tool, (_, words) in CALLS.items()
+            if words not in answers.get(tool, "") and "error" not in made
+        ]
+        yield name, sent, trouble
 
 
 def main() -> int:
-    names = sys.argv[1:] or list(STACKS)
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+    django.setup()
+    from tests.spec.test_published_rules import RULES, gemini_parameters
+
+    rules = [*RULES, gemini_parameters]
     is_good = True
     with demo() as (url, token):
-        number = asyncio.run(listed(url, token))
-        print(f"{number} tools are listed.\n")
-        print(f"{'stack':<16}{'loaded':>8}  {'list_models':<13}find_records")
-        for name in names:
-            found = probe(name, url, token)
-            calls = [found.get(call, False) for call in ("list_models", "find_records")]
-            is_good &= found.get("loaded") == number and all(calls)
-            words = ["ok" if is_done else "fails" for is_done in calls]
-            print(f"{name:<16}{found.get('loaded', 0):>8}  {words[0]:<13}{words[1]}", flush=True)
-            if "error" in found:
-                print(f"  {found['error']}")
+        print("stack            loaded  called", *(rule.__name__ for rule in rules), sep="  ")
+        for name, sent, trouble in rows(sys.argv[1:] or list(STACKS), url, token):
+            tools = [as_listed(definition) for definition in sent.values()]
+            print(f"{name:<17}{len(sent):>6}{len(CALLS) - len(trouble) if sent else 0:>8}", end="")
+            for rule in rules:
+                number = sum(any(rule(tool)) for tool in tools)
+                word = str(number) if number else "yes" if tools else ""
+                print(f"  {word:<{len(rule.__name__)}}", end="")
+            print("", *trouble, sep="\n    ", flush=True)
+            new = [line for line in trouble if KNOWN.get(name, "\n") not in line]
+            is_good &= not new and bool(trouble) == (name in KNOWN)
     return 0 if is_good else 1
 
 
