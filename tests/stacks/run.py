@@ -110,7 +110,7 @@ def demo() -> Iterator[tuple[str, str]]:
     with tempfile.TemporaryDirectory() as state:
         env = {
             **os.environ,
-            "DJANGO_SETTINGS_MODULE": "demo_project.settings",
+            "DJANGO_SETTINGS_MODULE": "tests.stacks.settings",
             "DEMO_STATE": state,
         }
         command = [sys.executable, "manage.py", "demo", "--port", str(port)]
