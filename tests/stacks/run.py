@@ -73,10 +73,6 @@ CALLS: dict[str, tuple[dict[str, Any], str]] = {
 }
 #: Trouble of a stack that is its own, and what the line about it has in it.
 KNOWN = {
-    # They have no words for a link to a resource.
-    "anthropic": "export_records",
-    "mistral": "export_records",
-    "semantic_kernel": "export_records",
     # google-genai 3.6 takes no `additionalProperties` that is true.
     "google_genai": "'bool' object has no attribute 'items'",
 }
