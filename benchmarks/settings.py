@@ -53,5 +53,6 @@ MCP_DJANGO = {
     "AUDIT": os.environ.get("BENCH_AUDIT") != "0",
     "MAX_PAGE_SIZE": 1000,
     "MAX_RESPONSE": 16 * 1024 * 1024,
+    "ANSWER_BUDGET": 8 * 1024 * 1024,
 }
 LOGGING = {"version": 1, "disable_existing_loggers": False, "root": {"level": "WARNING"}}

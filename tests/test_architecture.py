@@ -112,10 +112,10 @@ BUDGET = {
     ("protocol",): 1_988,
     ("exposure",): 4_494,
     ("exposure/query",): 5_710,
-    ("exposure/admin_bridge", "exposure/forms"): 5_638,
+    ("exposure/admin_bridge", "exposure/forms"): 5_668,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
-    ): 7_183,
+    ): 7_178,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_280,
     ("stores", "transports"): 8_303,
     ("admin",): 4_288,

@@ -36,7 +36,6 @@ from mcp_django.exposure.admin_bridge.requests import (
     admin_request,
     page_match,
     path_of,
-    public_address,
     signed_copy,
     site_failure,
 )
@@ -115,7 +114,7 @@ def read_answer(response: Any, request: AdminRequest, *, ran: bool, home: str) -
         is_here = parts.netloc in ("", request.META.get("HTTP_HOST", ""))
         if is_here and parts.path.rstrip("/") in (request.path.rstrip("/"), home.rstrip("/")):
             return AdminAnswer(kind=Kind.DONE)
-        return AdminAnswer(kind=Kind.LINK, link=public_address(target))
+        return AdminAnswer(kind=Kind.LINK, link=urljoin(get_config().public_url, target))
     if response.status_code >= 400:
         raise ToolError(
             f"The admin answered with the status {response.status_code} and did not finish this."
