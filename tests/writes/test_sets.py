@@ -142,10 +142,9 @@ def test_what_is_no_choice_can_be_removed_in_vain_and_not_be_added(client, thing
     """Whether it is removed or was never there must not be told by an error."""
     thing.tags_active.set([tags[0]])
 
-    removed = update(client, thing, tags_active={"remove": [tags[2].pk]})
+    changed(update(client, thing, tags_active={"remove": [tags[2].pk]}))
     added = update(client, thing, tags_active={"add": [tags[2].pk]})
 
-    assert not removed.is_error, removed.text
     assert f"\ntags_active: No tag matches {tags[2].pk}." in added.text
     assert names(thing, "tags_active") == ["red"]
 
@@ -154,10 +153,9 @@ def test_a_hidden_member_that_is_no_choice_any_more_stays_too(client, thing, tag
     thing.tags_active.set(tags)
     Tag.objects.filter(pk=blue.pk).update(is_active=False)
 
-    answer = update(client, thing, tags_active={"set": [tags[0].pk]})
+    changed(update(client, thing, tags_active={"set": [tags[0].pk]}))
 
     # What can be seen, and is no choice any more, can be taken away.
-    assert not answer.is_error, answer.text
     assert names(thing, "tags_active") == ["blue", "red"]
 
 
@@ -190,9 +188,8 @@ def test_members_in_an_order_keep_it_and_new_and_hidden_ones_come_last(
     if hide:
         hide(monkeypatch, Tag, name="blue")
 
-    answer = update(client, thing, tags=change)
+    changed(update(client, thing, tags=change))
 
-    assert not answer.is_error, answer.text
     assert cleaned == [order]
 
 
@@ -203,10 +200,9 @@ def test_the_last_member_of_a_set_that_needs_one_is_not_removed(client, thing, m
 
     monkeypatch.setattr(ThingAdmin, "form", Form)
 
-    first = update(client, thing, tags={"remove": ["red"]})
+    changed(update(client, thing, tags={"remove": ["red"]}))
     last = update(client, thing, tags={"remove": ["blue"]})
 
-    assert not first.is_error, first.text
     assert "\ntags: This field is required." in last.text
     assert names(thing) == ["blue"]
 
@@ -252,9 +248,8 @@ def test_rows_between_keep_what_else_they_hold(client, tags, blue):
     chief = Membership.objects.create(team=team, tag=blue, role="chief")
     Membership.objects.create(team=team, tag=tags[0])
 
-    answer = update(client, team, tags={"set": [tags[2].pk]})
+    changed(update(client, team, tags={"set": [tags[2].pk]}))
 
-    assert not answer.is_error, answer.text
     assert names(team) == ["blue", "old"]
     chief.refresh_from_db()
     assert chief.role == "chief"
@@ -278,9 +273,8 @@ def test_fields_that_only_the_form_has_keep_hidden_members_too(client, tags, blu
     team = Team.objects.create(name="A")
     team.tags.set([blue, tags[0]])
 
-    answer = update(client, team, labels={"set": [tags[2].pk]})
+    changed(update(client, team, labels={"set": [tags[2].pk]}))
 
-    assert not answer.is_error, answer.text
     assert names(team) == ["blue", "old"]
 
 
@@ -346,10 +340,9 @@ def test_rows_in_the_form_have_sets_as_records_do(client, thing, tags, monkeypat
     added = {"pk": part.pk, "labels": {"add": ["old"]}}
 
     refused = update(client, thing, inlines={"parts": [{"pk": part.pk, "labels": ["old"]}]})
-    done = update(client, thing, inlines={"parts": [added, {"name": "n", "labels": ["blue"]}]})
+    changed(update(client, thing, inlines={"parts": [added, {"name": "n", "labels": ["blue"]}]}))
 
     assert f"\nparts, your row 1 (key {part.pk}): labels: {BARE}" in refused.text
-    assert not done.is_error, done.text
     assert cleaned == [["old", "red"], ["blue"]]
     rows = writing_of(client, "workshop.thing")["create_record"]["inlines"]["parts"]
     assert rows["items"]["properties"]["labels"]["type"] == "object"

@@ -122,9 +122,8 @@ def rounds():
 def test_every_widget_takes_a_json_value(values, client, thing, snapshot, language):
     before = snapshot(thing)
 
-    answer = update(client, thing, **{name: value for name, (value, _) in values.items()})
+    changed(update(client, thing, **{name: value for name, (value, _) in values.items()}))
 
-    assert not answer.is_error, answer.text
     after = snapshot(thing)
     assert {name: after[name] for name in values} == {
         name: stored for name, (_, stored) in values.items()
@@ -159,9 +158,8 @@ def test_a_key_is_that_key_however_it_is_written_and_no_text_to_find(written, cl
     blue = tags[1]
     Tag.objects.create(name=f"number {blue.pk}")
 
-    answer = update(client, thing, tag=written.format(blue.pk))
+    changed(update(client, thing, tag=written.format(blue.pk)))
 
-    assert not answer.is_error, answer.text
     thing.refresh_from_db()
     assert thing.tag == blue
 
@@ -321,9 +319,8 @@ def test_a_name_that_no_file_can_have_is_a_fault_of_its_field(
     ],
 )
 def test_a_name_is_cleaned_up_as_the_admin_does(name, stored, client, thing):
-    answer = update(client, thing, paper={"filename": name, "data": "aGVsbG8="})
+    changed(update(client, thing, paper={"filename": name, "data": "aGVsbG8="}))
 
-    assert not answer.is_error, answer.text
     thing.refresh_from_db()
     assert thing.paper.name == stored
     with thing.paper.open() as opened:
