@@ -10,7 +10,6 @@ from django import forms
 
 import mcp_django as mcp
 from mcp_django.auth.authenticate import NamedUser
-from mcp_django.models import PersonalToken
 from mcp_django.principal import DEFAULT_SERVER
 from mcp_django.protocol.render import progress
 from mcp_django.protocol.revisions import LEGACY, Revision
@@ -306,17 +305,6 @@ async def test_a_session_hears_of_nothing_before_it_is_initialized_and_then_once
 
 
 # Whoever is at the other end
-
-
-async def test_a_token_brings_its_own_limits_and_may_be_revoked_meanwhile(staff):
-    token, secret = await sync_to_async(PersonalToken.create)(user=staff, name="pipe")
-    async with talking(Caller(token=secret)) as peer:
-        answer = await peer.answer(peer.call("echo", text="x"))
-        await sync_to_async(token.revoke)()
-        refused = await peer.answer(peer.call("echo", text="x"))
-
-    assert answer["result"]["structuredContent"]["user"] == "staff"
-    assert refused["error"]["code"] == -32600
 
 
 async def test_a_notification_is_never_answered_not_even_with_a_refusal(peer, staff):

@@ -123,20 +123,6 @@ async def test_who_writes_waits_for_a_reader_that_does_not_read(pipe):
     assert not writer._thread.is_alive()
 
 
-@pytest.mark.asyncio
-async def test_an_output_that_nobody_reads_any_more_is_told_once(pipe):
-    closed = asyncio.Event()
-    writer = LineWriter(pipe[1], closed=closed.set)
-    close(pipe, 0)
-
-    await writer.write(b"x\n")
-
-    async with asyncio.timeout(PATIENCE):
-        await closed.wait()
-    await writer.write(b"y\n")
-    assert await writer.flush(PATIENCE)
-
-
 # The pipes of a process
 
 #: In a process whose input does not block and which has no standard error.
