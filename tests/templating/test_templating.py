@@ -97,16 +97,6 @@ def test_a_budget_of_time_and_output_spans_templates():
         rendered("def", budget=budget)
 
 
-def test_an_error_says_where_and_what_there_is():
-    with pytest.raises(TemplateError, match=r"line 2: .*load") as refused:
-        compile_template("one\ntwo {% load x %}\n", names=())
-    assert refused.value.line == 2
-    with pytest.raises(TemplateError, match="the arguments are: order"):
-        compile_template("{{ ordr.number }}", names={"order"})
-    with pytest.raises(TemplateError, match="there are no arguments"):
-        compile_template("{{ ordr.number }}", names=())
-
-
 # Resources
 
 
@@ -185,24 +175,18 @@ def test_data_stays_data_whatever_is_done_with_it(source):
         ("{% for x in notes %}{{ forloop.counter }}{% endfor %}", "1"),
         ("{{ none }}{{ empty }}", ""),
         ("{% with note='mine' %}{{ note }}{% endwith %}", "mine"),
+        # Values that hold no sentence.
+        ("{{ n }} {{ ratio }} {{ price }} {{ is_on }}", "7 2.5 1.50 True"),
+        ("{{ day|date:'Y-m-d' }} {{ day }}", "2026-01-02 Jan. 2, 2026"),
+        ("{{ span }} {{ code }}", "1 day, 0:00:00 A-7"),
     ],
 )
 def test_what_is_only_about_data_needs_no_fence(source, expected):
-    given = {"note": "word", "notes": ["word"], "none": None, "empty": ""}
+    given = {"note": "word", "notes": ["word"], "none": None, "empty": "", "code": Code("A-7")}
+    given |= {"n": 7, "ratio": 2.5, "price": Decimal("1.50"), "is_on": True}
+    given |= {"day": date(2026, 1, 2), "span": timedelta(days=1)}
 
     assert text_of(source, given=given, plain=()) == expected
-
-
-@pytest.mark.parametrize(
-    "value",
-    [7, 2.5, Decimal("1.50"), True, date(2026, 1, 2), timedelta(days=1), Code("A-7")],
-    ids=repr,
-)
-def test_values_that_hold_no_sentence_are_not_fenced(value):
-    text = text_of("{{ v }}", given={"v": value}, plain=(), budget=Budget(fence="77"))
-
-    assert text
-    assert "data-77" not in text
 
 
 def test_a_value_is_fenced_also_if_its_label_looks_like_a_code_and_words_of_the_author_are_not():
@@ -239,18 +223,6 @@ def test_a_short_line_that_the_caller_typed_is_not_fenced(typed, is_fenced):
     (text,) = render_template(template, {"a": typed}, budget=Budget(fence="77"))
 
     assert ("<data-77>" in text) is is_fenced
-
-
-def test_the_uses_of_names_are_known_with_their_lines():
-    source = (
-        "{{ a.b }}\n{% if a.c %}{{ b|default:a.d }}{% endif %}\n"
-        "{% with a=b %}{{ a.e }}{% endwith %}"
-    )
-
-    uses = compile_template(source, names=["a", "b"]).uses
-
-    expected = [(1, ("a", "b")), (2, ("a", "c")), (2, ("b",)), (2, ("a", "d")), (3, ("b",))]
-    assert set(uses) == set(expected)
 
 
 def test_data_with_typed_text_is_data_and_each_rendering_has_fences_of_its_own():

@@ -79,6 +79,7 @@ BROKEN = [
     # Messages
     ([], [], "messages: write at least one"),
     ([], HI * 21, "messages: more than 20"),
+    ([], [{"text": "{{ x }}"}], "Message 1, line 1: unknown name 'x'; there are no arguments"),
     (
         [],
         [{"text": "Hi", "resource": "django://site"}],

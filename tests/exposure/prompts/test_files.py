@@ -249,10 +249,6 @@ def test_who_knows_of_a_file(source, rights, exists):
         ("+++\n[[arguments]]\ntitle='x'\n+++\nHi", "^Argument 1: .*name"),
         ("+++\n[[arguments]]\nname='a b'\n+++\nHi", "^Argument 1, name: use a-z"),
         (
-            "+++\n[[arguments]]\nname='a'\n[[arguments]]\nname='a'\n+++\nHi",
-            "^Argument 2, name: another argument has this name",
-        ),
-        (
             "+++\n[[arguments]]\nname='a'\ntype='object'\nmodel='shop.order'\n+++\nHi",
             "only stored prompts have arguments of the type object",
         ),
