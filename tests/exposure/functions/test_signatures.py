@@ -137,20 +137,6 @@ def test_a_default_that_clients_could_not_send_is_not_shown(annotation, default)
     )
 
 
-@pytest.mark.parametrize(
-    ("schema", "example"),
-    [
-        ({"type": "integer", "default": 7}, 7),
-        ({"type": "null"}, None),
-        ({"type": "string", "description": "Start of work. Such as 14:30:00."}, "14:30:00"),
-        ({"type": "integer", "minimum": 10, "multipleOf": 7}, 14),
-        ({"type": "integer", "exclusiveMaximum": 1}, 0),
-    ],
-)
-def test_an_example_is_made_of_what_the_schema_says(schema, example):
-    assert Examples().make(schema) == example
-
-
 # Docstrings
 
 GOOGLE = """What was sold
