@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from mcp import MCPError
 
+pytestmark = pytest.mark.asyncio
 FIVE_MEGABYTES = 5 * 1024 * 1024
 
 
-@pytest.mark.asyncio
 async def test_an_unknown_tool_is_an_error_of_the_protocol(desk, user, era):
     async with desk.connect(user, era) as assistant:
         with pytest.raises(MCPError) as caught:
@@ -18,7 +18,6 @@ async def test_an_unknown_tool_is_an_error_of_the_protocol(desk, user, era):
         assert await assistant.models(), "The connection goes on."
 
 
-@pytest.mark.asyncio
 async def test_after_a_body_of_five_megabytes_the_client_goes_on(desk, server):
     async with desk.connect("dispatcher", "modern", server=server) as assistant:
         with pytest.raises(MCPError):
@@ -27,7 +26,6 @@ async def test_after_a_body_of_five_megabytes_the_client_goes_on(desk, server):
         assert await assistant.models()
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("wrong", ["mcp_" + "a" * 49, "nonsense", "a b"])
 async def test_a_wrong_token_does_not_connect(desk, era, server, wrong):
     desk.tokens["wrong"] = wrong
@@ -39,7 +37,6 @@ async def test_a_wrong_token_does_not_connect(desk, era, server, wrong):
     assert "redential" in caught.value.message
 
 
-@pytest.mark.asyncio
 async def test_a_token_that_was_revoked_ends_an_open_connection(desk, era):
     desk.make_token("short-lived", "analyst", "--scope", "mcp:read")
 

@@ -7,6 +7,7 @@ from mcp import MCPError
 
 from tests.official.desk import NEWEST
 
+pytestmark = pytest.mark.asyncio
 PLACES = {f"flights.{name}" for name in ("aircraft", "airline", "airport", "country", "flight")}
 READS = {
     *("aggregate_records", "describe_model", "find_records", "get_history", "get_record"),
@@ -15,7 +16,6 @@ READS = {
 }
 
 
-@pytest.mark.asyncio
 async def test_the_server_says_who_it_is_and_how_to_begin(desk, user, era):
     async with desk.connect(user, era) as assistant:
         client = assistant.client
@@ -27,7 +27,6 @@ async def test_the_server_says_who_it_is_and_how_to_begin(desk, user, era):
         assert client.server_capabilities.resources is not None
 
 
-@pytest.mark.asyncio
 async def test_a_client_that_knows_the_modern_era_needs_no_greeting(desk):
     async with desk.connect("analyst", "pinned") as assistant:
         counts = await assistant.models()
@@ -37,7 +36,6 @@ async def test_a_client_that_knows_the_modern_era_needs_no_greeting(desk):
         assert assistant.client.session.discover_result.capabilities.tools is None
 
 
-@pytest.mark.asyncio
 async def test_tools_have_names_that_every_client_takes(desk, user, era):
     async with desk.connect(user, era) as assistant:
         tools = (await assistant.client.list_tools()).tools
@@ -50,7 +48,6 @@ async def test_tools_have_names_that_every_client_takes(desk, user, era):
     assert all(tool.description and tool.annotations for tool in tools)
 
 
-@pytest.mark.asyncio
 async def test_each_model_is_two_resources_and_every_listed_one_can_be_read(desk, era):
     async with desk.connect("analyst", era) as assistant:
         listed = [str(one.uri) for one in (await assistant.client.list_resources()).resources]
@@ -67,7 +64,6 @@ async def test_each_model_is_two_resources_and_every_listed_one_can_be_read(desk
     assert contents.text.startswith("flight,from,to")
 
 
-@pytest.mark.asyncio
 async def test_a_record_links_to_its_file_and_the_link_is_read(desk, era):
     call = {"model": "flights.incident", "pk": 7}
 
@@ -80,7 +76,6 @@ async def test_a_record_links_to_its_file_and_the_link_is_read(desk, era):
     assert link.mime_type == contents.mime_type == "text/plain"
 
 
-@pytest.mark.asyncio
 async def test_a_uri_of_nothing_is_not_found(desk, era):
     async with desk.connect("admin", era) as assistant:
         with pytest.raises(MCPError) as caught:

@@ -11,10 +11,10 @@ from mcp_types import ResourceUpdatedNotification
 from tests.official.test_questions import SEAT, Person
 from tests.official.test_tools import FLIGHT
 
+pytestmark = pytest.mark.asyncio
 FLIGHTS = "django://objects/flights.flight"
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("server", ["daphne", "uvicorn"])
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_the_client_lists_and_calls(desk, request, server, era):
@@ -31,7 +31,6 @@ async def test_the_client_lists_and_calls(desk, request, server, era):
         assert len(flights["records"]) == 3
 
 
-@pytest.mark.asyncio
 async def test_a_subscribed_client_hears_of_what_a_call_changed(desk):
     told = asyncio.Queue()
 
@@ -52,7 +51,6 @@ async def test_a_subscribed_client_hears_of_what_a_call_changed(desk):
         assert await told.get() == FLIGHTS
 
 
-@pytest.mark.asyncio
 async def test_the_client_is_asked_on_the_stream(desk):
     person = Person(SEAT)
 

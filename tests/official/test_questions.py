@@ -4,6 +4,7 @@ import pytest
 from mcp import MCPError
 from mcp_types import CreateMessageResult, ElicitResult, ListRootsResult, Root, TextContent
 
+pytestmark = pytest.mark.asyncio
 SEAT = {"seat": "12A", "meal": "vegan", "window": True, "bags": ["s"]}
 
 
@@ -38,7 +39,6 @@ class Person:
         }
 
 
-@pytest.mark.asyncio
 async def test_the_client_asks_its_person_and_calls_again(desk, server):
     person = Person({**SEAT, "seat": "window"}, SEAT)
 
@@ -56,7 +56,6 @@ async def test_the_client_asks_its_person_and_calls_again(desk, server):
     assert properties["seat"]["title"] == "Seat"
 
 
-@pytest.mark.asyncio
 async def test_three_kinds_of_questions_are_answered_at_once(desk):
     person = Person(SEAT)
 
@@ -67,7 +66,6 @@ async def test_three_kinds_of_questions_are_answered_at_once(desk):
     assert len(person.asked) == 2
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("era", ["modern", "legacy"])
 async def test_a_client_without_a_person_is_told_what_is_missing(desk, era):
     async with desk.connect("traveller", era) as assistant:
@@ -82,7 +80,6 @@ async def test_a_client_without_a_person_is_told_what_is_missing(desk, era):
     assert refused.value.error.data == {"requiredCapabilities": {"elicitation": {"form": {}}}}
 
 
-@pytest.mark.asyncio
 async def test_without_a_person_a_token_confirms_once(desk, era):
     async with desk.connect("traveller", era) as assistant:
         shown = await assistant.call("close_desk")

@@ -5,11 +5,11 @@ import json
 
 import pytest
 
+pytestmark = pytest.mark.asyncio
 WEEK = {"since": "2026-11-02", "until": "2026-11-08"}
 FLIGHT = {"flight": "RF100", "day": "2026-11-19"}
 
 
-@pytest.mark.asyncio
 async def test_a_tool_answers_with_what_its_output_schema_promises(desk, user, era):
     async with desk.connect(user, era) as assistant:
         # The client holds structured content against the schema that it was told.
@@ -23,7 +23,6 @@ async def test_a_tool_answers_with_what_its_output_schema_promises(desk, user, e
     assert percents == sorted(percents, reverse=True) != []
 
 
-@pytest.mark.asyncio
 async def test_many_async_and_sync_calls_at_once_get_each_their_own_answer(desk, user, era):
     codes = ["MUC", "TXL", "BER", "HAM", "DUS", "CGN", "STR", "FRA"]
 
@@ -43,7 +42,6 @@ async def test_many_async_and_sync_calls_at_once_get_each_their_own_answer(desk,
         assert answer.is_error or json.loads(answer.content[0].text)["id"] == pk
 
 
-@pytest.mark.asyncio
 @pytest.mark.parametrize("name", ["admin", "dispatcher"])
 async def test_a_tool_that_writes_changes_what_its_caller_may_change(desk, era, name):
     before = desk.ask("state_of", *FLIGHT.values())
