@@ -17,7 +17,6 @@ from django.conf import settings
 from mcp_django.oauth.client_documents import ClientDocuments
 
 HOST = "claude.example"
-ADDRESS = f"https://{HOST}/client.json"
 
 
 def write_certificate(path):

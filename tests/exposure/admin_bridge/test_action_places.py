@@ -71,7 +71,7 @@ def test_where_nobody_can_tell_whether_a_record_shows_a_button_it_is_not_pressed
 
 
 def test_a_button_of_the_model_takes_no_record(boss):
-    tool = next(one for one in boss.list_tools() if one["name"] == "depot_van_hire")
+    tool = boss.tools()["depot_van_hire"]
     done = boss.call_tool("depot_van_hire")
 
     assert set(tool["inputSchema"]["properties"]) == {"answer", "confirmation"}
@@ -159,7 +159,7 @@ def driver(boss, monkeypatch):
 @needs_61
 def test_an_action_of_the_change_form_is_for_one_record(boss, driver):
     other = Driver.objects.create(name="Eve")
-    tool = next(one for one in boss.list_tools() if one["name"] == "depot_driver_promote")
+    tool = boss.tools()["depot_driver_promote"]
     asked = boss.call_tool("depot_driver_promote", pk=driver.pk)
     done = boss.call_tool("depot_driver_promote", pk=driver.pk, answer={"reason": "luck"})
 

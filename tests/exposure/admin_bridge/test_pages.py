@@ -27,11 +27,8 @@ PHOTO = {"filename": "a.txt", "data": "aGVsbG8="}
 
 
 def confirmed(client, name, parcel, **arguments):
-    """What comes of a call that the person agrees to, or why nobody is asked."""
-    shown = call(client, name, parcel, **arguments)
-    if shown.is_error:
-        return shown
-    return call(client, name, parcel, **arguments, confirmation=shown.data["confirmation"])
+    """What comes of a call that the person agrees to."""
+    return call_with_token(client, f"depot_parcel_{name}", pks=[parcel.pk], **arguments)
 
 
 def status(parcel):
@@ -111,7 +108,7 @@ def test_an_answer_with_the_confirmation_is_sent_as_a_browser_would(
 def test_an_answer_that_does_not_fit_is_refused_before_anything_is_sent(
     boss, parcel, name, answer, sentence
 ):
-    refused = confirmed(boss, name, parcel, answer=answer)
+    refused = call(boss, name, parcel, answer=answer)
 
     assert refused.is_error
     assert sentence in refused.text
@@ -147,11 +144,8 @@ def test_records_that_are_filtered_are_confirmed_and_then_the_page_is_answered(b
 
 
 def test_a_declared_form_is_told_in_the_list_and_before_the_page(boss, parcel):
-    listed = next(
-        one["inputSchema"]["properties"]["answer"]
-        for one in boss.list_tools()
-        if one["name"] == "depot_parcel_ship_declared"
-    )
+    tool = boss.tools()["depot_parcel_ship_declared"]
+    listed = tool["inputSchema"]["properties"]["answer"]
     shown = boss.call_tool("depot_parcel_ship_declared", filters={"number": "n1"})
 
     assert list(listed["properties"]) == ["carrier"]

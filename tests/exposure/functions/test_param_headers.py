@@ -11,9 +11,10 @@ from mcp.shared.inbound import find_invalid_x_mcp_header, x_mcp_header_map
 
 from mcp_django.exposure.functions.site_schemas import param_headers
 from mcp_django.protocol.revisions import Era, Revision
-from tests.clients import CheckedClient, WSGIClient
+from tests.clients import CheckedClient, over_asgi_and_wsgi
 from tests.spec import requirement
 
+pytestmark = pytest.mark.django_db
 REGION = {"type": "string", "x-mcp-header": "Region"}
 
 
@@ -102,20 +103,16 @@ def posted(client, arguments, *, headers, tool="by_region"):
     return answer.status, answer.messages[0]
 
 
-@pytest.mark.django_db
-@pytest.mark.parametrize("kind", [CheckedClient, WSGIClient])
+@over_asgi_and_wsgi
 @pytest.mark.parametrize("region", ["us", "Zürich", "", " x ", "=?base64?eA==?="])
-def test_a_call_that_repeats_its_argument_is_answered(staff, offered, kind, region):
-    client = kind(user=staff)
-
+def test_a_call_that_repeats_its_argument_is_answered(client, offered, region):
     answer = client.call_tool("by_region", region=region)
 
     assert answer.text == f"Region {region}."
 
 
 @requirement("parameter-headers:equal")
-@pytest.mark.django_db
-@pytest.mark.parametrize("kind", [CheckedClient, WSGIClient])
+@over_asgi_and_wsgi
 @pytest.mark.parametrize(
     ("arguments", "value"),
     [
@@ -125,16 +122,13 @@ def test_a_call_that_repeats_its_argument_is_answered(staff, offered, kind, regi
         ({"region": "eu", "nothing": 1}, "us"),
     ],
 )
-def test_a_call_that_does_not_is_refused_before_the_tool_runs(
-    staff, offered, kind, arguments, value
-):
-    status, message = posted(kind(user=staff), arguments, headers={"Mcp-Param-Region": value})
+def test_a_call_that_does_not_is_refused_before_the_tool_runs(client, offered, arguments, value):
+    status, message = posted(client, arguments, headers={"Mcp-Param-Region": value})
 
     assert (status, message["error"]["code"]) == (400, -32020)
     assert isinstance(message["id"], int)
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("revision", [one for one in Revision if one.era is Era.LEGACY])
 def test_older_revisions_have_no_such_header_and_none_is_looked_at(client, offered, revision):
     status, message = posted(client, {"region": "eu"}, headers={"Mcp-Param-Region": "us"})
@@ -142,7 +136,6 @@ def test_older_revisions_have_no_such_header_and_none_is_looked_at(client, offer
     assert (status, message["result"]["content"][0]["text"]) == (200, "Region eu.")
 
 
-@pytest.mark.django_db
 @pytest.mark.parametrize("sent", [None, "eu", "us"])
 @pytest.mark.parametrize("arguments", [{"region": "eu"}, {"region": 5}])
 @pytest.mark.parametrize(
