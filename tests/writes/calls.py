@@ -28,6 +28,12 @@ def changed(answer):
     return answer.data["changed"]
 
 
+def refusal(answer):
+    """Return the text of a call, which must have been refused."""
+    assert answer.is_error, answer.text
+    return answer.text
+
+
 def differing(before, after):
     return {name for name in before if before[name] != after[name]}
 

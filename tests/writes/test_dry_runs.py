@@ -16,14 +16,6 @@ pytestmark = pytest.mark.django_db
 TAG = {"model": "workshop.tag"}
 
 
-def test_a_fault_is_told_as_without_it(client, thing):
-    call = {"model": "workshop.thing", "pk": thing.pk, "values": {"state": "nope"}}
-
-    assert client.refusal("update_record", **call, dry_run=True) == client.refusal(
-        "update_record", **call
-    )
-
-
 def test_a_dry_run_uses_no_key_of_a_call(client):
     call = {"model": "workshop.job", "values": {"name": "x"}, "idempotency_key": "k"}
 

@@ -14,7 +14,7 @@ from mcp_django.exposure.forms.schemas import MOST_ALLOWED
 from mcp_django.testing import ProtocolFailure
 from tests.workshop.admin import JobAdmin, PartInline, TagAdmin, ThingAdmin, site
 from tests.workshop.models import Job, Keeper, Part, Tag, Thing
-from tests.writes.calls import changed, differing, update
+from tests.writes.calls import changed, differing, refusal, update
 
 pytestmark = pytest.mark.django_db
 
@@ -125,10 +125,6 @@ def test_fields_of_the_form_that_are_none_of_the_record_are_sent_as_shown(client
         place = forms.CharField(initial="here", disabled=False)
         hidden = forms.CharField(initial="h", widget=forms.HiddenInput)
         fixed = forms.CharField(initial="f", disabled=True)
-
-        class Meta:
-            model = Job
-            fields = ["name", "tenant"]
 
         def clean(self):
             seen.append({name: self.cleaned_data[name] for name in ("place", "hidden", "fixed")})
@@ -247,19 +243,10 @@ def test_choices_that_the_form_refuses_later_are_told(client, thing, monkeypatch
     ids=["names", "rows", "keys"],
 )
 def test_many_faults_are_told_shortly(client, thing, values, words):
-    answer = update(client, thing, **values)
+    answer = refusal(update(client, thing, **values))
 
-    assert answer.is_error
-    assert words in answer.text
-    assert len(answer.text) < 20_000
-
-
-def test_a_long_text_is_stored_whole(client, thing):
-    text = "<b>&amp;\n" * 100_000
-
-    assert not update(client, thing, note=f"{text}end").is_error
-    thing.refresh_from_db()
-    assert thing.note == f"{text}end"
+    assert words in answer
+    assert len(answer) < 20_000
 
 
 def test_an_admin_without_urls_is_told_as_such(client, tags, settings):
@@ -294,11 +281,10 @@ def test_what_is_refused_while_saving_is_told_without_secrets(
 
     monkeypatch.setattr(TagAdmin, "save_model", save_model)
 
-    answer = update(client, tags[0], name="new")
+    answer = refusal(update(client, tags[0], name="new"))
 
-    assert answer.is_error
-    assert answer.text.startswith(words)
-    assert "secret" not in answer.text
+    assert answer.startswith(words)
+    assert "secret" not in answer
     tags[0].refresh_from_db()
     assert tags[0].name == "red"
 
@@ -381,10 +367,6 @@ def test_a_field_that_only_the_site_can_read_is_as_the_form_shows_it(client, mon
 
     class JobForm(forms.ModelForm):
         extra = Blocks(initial="as it was", widget=Broken)
-
-        class Meta:
-            model = Job
-            fields = ["name"]
 
         def clean_extra(self):
             cleaned.append(self.cleaned_data["extra"])
