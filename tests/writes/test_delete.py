@@ -9,8 +9,6 @@ from django.contrib.admin.models import LogEntry
 from django.db.models import CASCADE, SET_NULL
 from django.http import HttpResponse, HttpResponseRedirect
 
-from mcp_django.exposure.options import ModelExposure
-from mcp_django.exposure.registry import registry
 from mcp_django.levels import Level
 from mcp_django.testing import Client, ProtocolFailure
 from tests.asking import TALKATIVE, Talk
@@ -216,17 +214,19 @@ def test_protected_records_cannot_be_confirmed(client, thing):
     assert Thing.objects.exists()
 
 
-@pytest.mark.parametrize("change", [None, {"level": Level.DEFINITION}])
-def test_the_model_that_protects_is_not_named_where_it_is_hidden(change, client, thing):
-    registry.unregister(Keeper)
-    if change is not None:
-        registry.register(Keeper, type("K", (ModelExposure,), {"fields": ["id"], **change}))
+@pytest.mark.parametrize(
+    "exposure",
+    [
+        pytest.param(None, marks=pytest.mark.exposure(Keeper=None)),
+        pytest.param(None, marks=pytest.mark.exposure(Keeper={"level": Level.DEFINITION})),
+    ],
+    ids=["hidden", "definition"],
+)
+def test_the_model_that_protects_is_not_named_where_it_is_hidden(exposure, client, thing):
     Keeper.objects.create(thing=thing)
 
     preview = delete(client, pk=thing.pk)
 
-    if change is None:
-        registry.register(Keeper, type("K", (ModelExposure,), {"fields": ["id"]}))
     assert preview.data["and_other_records"] is True
     assert "keeper" not in preview.text.lower()
     assert "confirmation" not in preview.data
