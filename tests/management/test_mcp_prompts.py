@@ -8,12 +8,11 @@ from django.core.management import CommandError
 
 from mcp_django.exposure.prompts.documents import document_of
 from mcp_django.models import PromptTemplate
+from tests.exposure.prompts.test_documents import HELLO
 from tests.exposure.stored import ORDER, TONE, make_prompt
 
 pytestmark = pytest.mark.django_db
 COMMAND = "mcp_prompts"
-
-HELLO = {"name": "hello", "messages": [{"role": "user", "text": "Hi."}]}
 
 
 def test_prompts_go_out_to_files_and_come_in_again(run, tmp_path):

@@ -2,18 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from mcp_django.auth.authenticate import cache
 from tests.clients import browser_of
 from tests.oauth.flow import CALLBACK, Flow
 from tests.services import is_there
 
 if is_there("oauth"):
     from mcp_django.oauth.toolkit import get_application_model
-
-
-@pytest.fixture(autouse=True)
-def nothing_remembered():
-    cache.clear()
 
 
 @pytest.fixture
