@@ -144,16 +144,12 @@ def test_a_site_without_the_view_needs_nothing_in_front_of_it_but_an_application
     assert ids(check_view()) == ["mcp_django.W013"]
 
 
-def test_an_endpoint_that_needs_its_slash_is_told(settings):
-    places = {"slashed": "mcp/", "both": "mcp"}
-    found = {}
-    for name, route in places.items():
-        module = ModuleType(name)
-        module.urlpatterns = [path(route, include("mcp_django.urls"))]
-        settings.ROOT_URLCONF = module
-        found[name] = ids(check_view())
+@pytest.mark.parametrize(("route", "found"), [("mcp/", ["mcp_django.W016"]), ("mcp", [])])
+def test_an_endpoint_that_needs_its_slash_is_told(settings, route, found):
+    settings.ROOT_URLCONF = ModuleType("routes")
+    settings.ROOT_URLCONF.urlpatterns = [path(route, include("mcp_django.urls"))]
 
-    assert found == {"slashed": ["mcp_django.W016"], "both": []}
+    assert ids(check_view()) == found
 
 
 def test_middleware_that_cannot_be_imported_is_told_once(settings):

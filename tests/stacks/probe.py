@@ -291,15 +291,6 @@ async def beeai(url: str, headers: Headers) -> Tools:
         ]
 
 
-@stack("mirascope[mcp]>=2.8,<3", MCP1)
-async def mirascope(url: str, headers: Headers) -> Tools:
-    from mirascope.llm.mcp import MCPClient
-
-    async with session(url, headers) as client:
-        tools = await MCPClient(client).list_tools()
-        yield [(by_keywords(tool), described(tool, plain(tool.parameters))) for tool in tools]
-
-
 @stack("agentscope>=2,<3")
 async def agentscope(url: str, headers: Headers) -> Tools:
     from agentscope.mcp import HttpMCPConfig, MCPClient

@@ -262,13 +262,6 @@ def test_inherited_and_proxy_models_are_found_over_the_parents_columns(shop):
 def test_a_page_that_is_too_long_in_bytes_ends_early_with_a_cursor(shop):
     Order.objects.update(remark="x" * 1500)
     arguments = {"fields": ["number", "remark"], "order_by": ["number"]}
-    # Records travel twice, so each copy has half of the limit.
-    for size, expected in ((10, 1), (7000, 2), (20_000, 4)):
-        with override_settings(MCP_DJANGO={"MAX_RESPONSE": size}):
-            found = page(caller(), Order, **arguments)
-
-            assert found.count == expected == len(objects(found.table))
-            assert (found.next_cursor is None) == (expected == 4)
     with override_settings(MCP_DJANGO={"MAX_RESPONSE": 10}):
         start = page(caller(), Order, **arguments)
         then = page(caller(), Order, **arguments, cursor=start.next_cursor)
