@@ -265,6 +265,7 @@ class Filling:
             case "day":
                 text = self.iso(dateparse.parse_date, text)
             case "time":
+                self.rules |= set() if ":" in text else {"format"}
                 text = self.iso(time.fromisoformat, text)
             case "moment":
                 day, _, clock = self.iso(parse_local, text).partition(" ")
