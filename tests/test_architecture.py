@@ -111,14 +111,14 @@ def test_no_module_of_the_package_is_longer_than_700_lines():
 BUDGET = {
     ("protocol",): 1_988,
     ("exposure",): 4_494,
-    ("exposure/query",): 5_710,
-    ("exposure/admin_bridge", "exposure/forms"): 5_668,
+    ("exposure/query",): 5_718,
+    ("exposure/admin_bridge", "exposure/forms"): 5_674,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
-    ): 7_178,
+    ): 7_195,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_280,
     ("stores", "transports"): 8_303,
-    ("admin",): 4_288,
+    ("admin",): 4_292,
     ("", "templating", "testing", "management", "templatetags"): 3_706,
     ("oauth",): 1_822,
 }

@@ -16,7 +16,7 @@ from django.utils.formats import localize
 from django.utils.html import format_html
 from django.utils.http import content_disposition_header
 
-from mcp_django.admin.pages import AnyModelAdmin, AnyModelForm, found_object, url_of
+from mcp_django.admin.pages import AnyModelAdmin, AnyModelForm, found_object, missing, url_of
 from mcp_django.admin.tokens import is_active_staff
 from mcp_django.conf import get_config
 from mcp_django.exposure.forms.schemas import InvalidValue
@@ -82,8 +82,12 @@ class UploadAdmin(AnyModelAdmin):
         return [path("<path:object_id>/download/", view, name=name), *super().get_urls()]
 
     def download_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """The file, for its person alone, and never as a page that a browser would run."""
+        """The file, for its person alone, and never as a page that a browser would run. Raises
+        Http404 for one that has expired, too.
+        """
         upload = found_object(self, request, object_id)
+        if upload.expires_at() <= timezone.now():
+            missing(self)
         response = HttpResponse(upload.data, content_type="application/octet-stream")
         disposition = content_disposition_header(as_attachment=True, filename=upload.filename)
         response["Content-Disposition"] = disposition or "attachment"

@@ -259,7 +259,7 @@ def quoted(value: Any) -> str:
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
     try:
-        return ascii(value)[:LONGEST_QUOTED]
+        return ascii(value[:LONGEST_QUOTED] if isinstance(value, str) else value)[:LONGEST_QUOTED]
     except (ValueError, RecursionError):  # an integer of thousands of digits; a deep nest
         return "This value"
 

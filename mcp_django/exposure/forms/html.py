@@ -86,8 +86,9 @@ class PageReader(HTMLParser):
         self.loose = self.form = Form()
         self.labels: dict[str, str] = {}
         self.templates = 0
-        #: Whether each open fieldset, or group of options, is disabled.
-        self.groups: list[bool] = []
+        #: Whether each open fieldset is disabled, and the group of options that is open.
+        self.fieldsets: list[bool] = []
+        self.is_group_disabled = False
         self.control: Control | None = None
         self.option: Option | None = None
         self.label: tuple[str, list[str]] | None = None
@@ -167,17 +168,12 @@ class PageReader(HTMLParser):
     def close_form(self) -> None:
         self.form = self.loose
 
-    def open_group(self, given: dict[str, str]) -> None:
-        self.option = None
-        self.groups.append("disabled" in given)
+    def open_fieldset(self, given: dict[str, str]) -> None:
+        self.fieldsets.append("disabled" in given)
 
-    def close_group(self) -> None:
-        self.option = None
-        if self.groups:
-            self.groups.pop()
-
-    open_fieldset = open_optgroup = open_group
-    close_fieldset = close_optgroup = close_group
+    def close_fieldset(self) -> None:
+        if self.fieldsets:
+            self.fieldsets.pop()
 
     def open_label(self, given: dict[str, str]) -> None:
         self.label = given.get("for", ""), []
@@ -205,11 +201,21 @@ class PageReader(HTMLParser):
 
     def open_select(self, given: dict[str, str]) -> None:
         self.control = self.add(given, "select-multiple" if "multiple" in given else "select")
+        self.is_group_disabled = False
 
     def close_control(self) -> None:
         self.option = self.control = None
 
     close_select = close_textarea = close_button = close_control
+
+    # Its end tag may be left out.
+    def open_optgroup(self, given: dict[str, str]) -> None:
+        self.option = None
+        self.is_group_disabled = "disabled" in given
+
+    def close_optgroup(self) -> None:
+        self.option = None
+        self.is_group_disabled = False
 
     def open_option(self, given: dict[str, str]) -> None:
         self.option = None
@@ -217,7 +223,7 @@ class PageReader(HTMLParser):
             self.option = Option(
                 value=given.get("value"),
                 is_selected="selected" in given,
-                is_disabled="disabled" in given or any(self.groups),
+                is_disabled="disabled" in given or self.is_group_disabled,
             )
             self.control.options.append(self.option)
 
@@ -231,7 +237,7 @@ class PageReader(HTMLParser):
             kind=kind,
             value=given.get("value", "on" if is_box else ""),
             is_checked=not is_box or "checked" in given,
-            is_disabled="disabled" in given or any(self.groups),
+            is_disabled="disabled" in given or any(self.fieldsets),
             is_required="required" in given,
             label=given.get("aria-label", ""),
             id=given.get("id", ""),

@@ -138,9 +138,9 @@ class GetRecord(ToolArguments):
     fields: list[str] | UnsetType = UNSET
     include: list[str] | UnsetType = UNSET
     offset: Annotated[
-        int | UnsetType, about("Character of the one text in fields to read on from.")
+        int | UnsetType, about("Where to read on in the one text that fields names.")
     ] = UNSET
-    search: Annotated[str | UnsetType, about("Words to read it at.")] = UNSET
+    search: Annotated[str | UnsetType, about("Words that the part begins at.")] = UNSET
 
 
 class ExportRecords(ToolArguments):

@@ -174,7 +174,7 @@ def find_records(
     whole: bool = False,
 ) -> Page:
     """One page of the records that the caller may see and that the arguments leave, in at most
-    `longest` bytes, and with `whole` with texts of any length.
+    `longest` bytes. With `whole` it is for a person: texts are whole, and have no fences.
 
     Raises QueryError for anything that cannot run, in words that say what would.
     """
@@ -200,6 +200,7 @@ def find_records(
         parsed_filters=parse(rights, access, asked, using=using),
         using=using,
         counts_records=not pagination.is_shown(access, order),
+        is_answer=not whole,
     )
     bound = partial(pagination.binding, rights, access, asked)
     position = None
@@ -368,7 +369,9 @@ def part_of_text(text: str, *, offset: int, search: str, longest: int) -> dict[s
         offset = max(offset, match.start() - BEFORE_WORDS)
     size = longest
     while (encoded := len(encoder.encode(part := text[offset : offset + size]))) > longest:
-        size = size * longest // encoded
+        if size == 1:  # a character at least, or nothing would come of it
+            break
+        size = max(1, size * longest // encoded)
     end = offset + len(part)
     more = {"next": end} if end < length else {}
     return {"text": part, "offset": offset, "length": length, **found, **more}

@@ -112,10 +112,16 @@ def concatenated(tables: Sequence[Table]) -> Table:
     return replace(tables[0], rows=[row for table in tables for row in table.rows], labels=labels)
 
 
-#: Characters of each text in a record that is too long for an answer.
+#: Characters of each text in a record, or of a file, that is too long for an answer.
 LONGEST_IN_RECORD = 4_000
 #: Related records in such a record.
 MOST_IN_LONG_RECORD = 20
+
+
+def beginning(name: str, text: str) -> str:
+    """Return the first characters of the text of a field, and how it goes on."""
+    rest = f'get_record with "fields": ["{name}"], "offset": {LONGEST_IN_RECORD} goes on'
+    return cut(text, most=LONGEST_IN_RECORD, rest=rest)
 
 
 def with_short_texts(table: Table) -> Table:
@@ -130,8 +136,7 @@ def with_short_texts(table: Table) -> Table:
         written = cell if isinstance(cell, str) else encoder.encode(cell).decode()
         if len(written) <= LONGEST_IN_RECORD:
             return cell
-        rest = f'get_record with "fields": ["{name}"], "offset": {LONGEST_IN_RECORD} goes on'
-        return cut(written, most=LONGEST_IN_RECORD, rest=rest)
+        return beginning(name, written)
 
     rows = [tuple(map(short, table.columns, row)) for row in table.rows]
     return replace(table, rows=rows)

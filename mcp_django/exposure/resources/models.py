@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import mimetypes
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -32,7 +33,7 @@ from mcp_django.exposure.query.find import (
     get_record,
 )
 from mcp_django.exposure.query.paths_by_rule import paths_of_call
-from mcp_django.exposure.query.tables import longest_answer
+from mcp_django.exposure.query.tables import beginning, longest_answer
 from mcp_django.exposure.resources.functions import code_definitions, read_code_resource
 from mcp_django.exposure.uris import (
     COLLECTION,
@@ -194,18 +195,22 @@ def read(
 
 
 def read_resource(rights: Rights, uri: str, *, longest: int | None = None) -> ReadResult:
-    """The contents of a URI, of records in at most `longest` bytes.
+    """The contents of a URI, of records in at most `longest` bytes. With that, of a longer text
+    file there is the beginning.
 
     Raises NotFound, in the same words for what is missing and what is forbidden, and QueryError
     for a query of a collection that cannot run.
     """
     if not rights.has_scopes(frozenset({READ})):
         raise NotFound("There is no such resource.")
-    address, longest = parse_uri(uri), longest or longest_answer()
+    address, budget = parse_uri(uri), longest
+    longest = longest or longest_answer()
     match address.kind, address.segments:
         case "files", (label, *key, field) if key:
             exposure = rights.exposure(label)
             file = read_file(rights, exposure, key_of(exposure, key), field, uri=uri)
+            if budget and file.text is not None and len(file.text.encode()) > budget:
+                file = replace(file, text=beginning(field, file.text))
             return ReadResult(contents=[file], records=1)
         case "site", ():
             return json_result(uri, msgspec.json.encode(overview(rights)))

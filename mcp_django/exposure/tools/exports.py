@@ -45,21 +45,26 @@ def export_records(context: CallContext, rights: Rights, given: ExportRecords) -
     columns: Sequence[str] = ()
     rows: list[list[Any]] = []
     cursor: Any = UNSET
-    while cursor is not None and len(rows) < MOST_EXPORTED:
+    most, read = get_config().max_upload, 0
+    # A workbook is compressed, to a third or less.
+    while cursor is not None and len(rows) < MOST_EXPORTED and read <= 4 * most:
         asked = FindRecords(**members, cursor=cursor)
         page = find_records(rights, exposure, asked, whole=True)
         columns, cursor = page.table.columns, page.next_cursor
+        read += len(page.encoded)
         rows += cells_of(page.table, rights.mark)
         context.progress(len(rows))
     is_cut = cursor is not None or len(rows) > MOST_EXPORTED
     del rows[MOST_EXPORTED:]
+    too_large = ToolError(
+        f"The file would be larger than {most} bytes. Name fewer fields, or narrow the records "
+        "with filters."
+    )
+    if read > 4 * most:
+        raise too_large
     content = (as_xlsx if kind == "xlsx" else as_csv)(columns, rows)
-    most = get_config().max_upload
     if len(content) > most:
-        raise ToolError(
-            f"The file would have {len(content)} bytes, and {most} fit. Name fewer fields, or "
-            "narrow the records with filters."
-        )
+        raise too_large
     filename = f"{exposure.model._meta.model_name}.{kind}"
     user, size = rights.principal.user, len(content)
     upload = Upload.objects.create(user=user, filename=filename, data=content, size=size)

@@ -283,6 +283,9 @@ class HistoryTool(RecordTool):
 class ExportTool(RecordTool):
     """It exists for those to whom the admin gives files."""
 
+    # It reads page after page: other calls do not wait for it.
+    lane = Lane.WORK
+
     def exists_for(self, rights: Rights) -> bool:
         model_admin = rights.admin_of(Upload)
         may_open = model_admin is not None and model_admin.has_view_permission(rights.request)
@@ -468,17 +471,21 @@ def part_of_record(
         text = resources.read_file(rights, exposure, given.pk, name, uri="").text
         if text is None:
             raise QueryError(f"{name} is a file without text. Read its URI as a resource.")
-        is_fenced = name in rights.untrusted(exposure.model)
+        is_fenced, note = name in rights.untrusted(exposure.model), ""
     else:
         record = find.get_record(rights, exposure, given.pk, fields=names, **read)
         # A path may have another name in the record: "pk" is "id".
         [value] = msgspec.json.decode(record).values()
         text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
         inner = inside_fence(text, rights.mark)
+        # What is said of the rest stands behind the fence.
+        note = "" if inner is None else text.rpartition(">")[2].strip()
         text, is_fenced = (text, False) if inner is None else (inner, True)
     offset, search = asked.or_default(given.offset, 0), asked.or_default(given.search, "")
     part = find.part_of_text(text, offset=offset, search=search, longest=longest)
-    return part | ({"text": fenced(part["text"], rights.mark)} if is_fenced else {})
+    if is_fenced:
+        part["text"] = fenced(part["text"], rights.mark)
+    return part | ({"note": note} if note else {})
 
 
 def with_admin_url(rights: Rights, model_admin: Any, pk: Any, encoded: bytes) -> bytes:

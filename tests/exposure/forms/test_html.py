@@ -34,6 +34,8 @@ from mcp_django.exposure.forms.html import read_page
          '<option selected>3</option></select>', [("a", "1"), ("a", "3")]),
         ('<select name="a" multiple><optgroup disabled><option selected>1</option></optgroup>'
          '<optgroup><option selected>2</option></optgroup></select>', [("a", "2")]),
+        # An end tag that may be left out.
+        ("<select name=a><optgroup disabled><option>1</select><input name=b>", [("b", "")]),
         ('<fieldset disabled><fieldset><input name="a"></fieldset></fieldset><input name="b">',
          [("b", "")]),
         ('<template><input name="a"></template><input name="b">', [("b", "")]),

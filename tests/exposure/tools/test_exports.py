@@ -5,12 +5,20 @@ from __future__ import annotations
 import csv
 import io
 import json
+import sys
 
 import openpyxl
 import pytest
+from django.utils import timezone
 
+from mcp_django.exposure.query.arguments import FindRecords
+from mcp_django.exposure.query.find import find_records
+from mcp_django.exposure.tools.exports import cells_of
 from mcp_django.models import Upload
+from mcp_django.models.uploads import KEPT
 from tests.clients import browser_of
+from tests.nasty.models import Order as NastyOrder
+from tests.nasty.site import ORDER, caller, registry
 from tests.shop.models import Customer, Memo, Order
 
 pytestmark = pytest.mark.django_db
@@ -44,7 +52,9 @@ def test_the_person_alone_opens_the_file_of_an_export(client, staff, make_user, 
     assert rows_of_csv(mine.content) == [["number", "total"], *([one, "5.00"] for one in numbers)]
     assert made["records"] == 4
     assert mine["Content-Disposition"] == 'attachment; filename="order.csv"'
-    assert theirs.status_code == 404
+    Upload.objects.update(created_at=timezone.now() - KEPT)
+    expired = browser_of(staff).get(made["file"])
+    assert (theirs.status_code, expired.status_code) == (404, 404)
 
 
 def test_a_workbook_has_the_same_cells(client, orders):
@@ -75,15 +85,37 @@ def test_more_records_than_fit_are_said(client, orders, monkeypatch, configure):
     assert (made["records"], made["note"]) == (3, "These are the first 3.")
 
 
-def test_a_file_that_is_too_large_or_of_another_kind_is_not_written(client, orders, configure):
-    configure(MAX_UPLOAD=20)
+@pytest.mark.parametrize(
+    ("most", "kind", "words"),
+    [
+        (20, "csv", "larger than 20 bytes. Name fewer fields, or narrow the records"),
+        # What is read is bounded as well, before a workbook is made of it.
+        (1, "xlsx", "larger than 1 bytes."),
+        (10_000, "pdf", "format: Use one of: csv, xlsx."),
+        (10_000, "xlsx", 'This site writes no XLSX. Use "csv"'),
+    ],
+)
+def test_what_cannot_be_exported_is_refused(
+    client, orders, configure, monkeypatch, most, kind, words
+):
+    configure(MAX_UPLOAD=most, MAX_PAGE_SIZE=1)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
 
-    answer = client.call_tool("export_records", model="shop.order")
-    refused = client.call_tool("export_records", model="shop.order", format="pdf")
+    answer = client.call_tool("export_records", model="shop.order", format=kind)
 
-    assert "format: Use one of: csv, xlsx." in refused.text
-    assert "and 20 fit. Name fewer fields, or narrow the records" in answer.text
+    assert answer.is_error
+    assert words in answer.text
     assert not Upload.objects.exists()
+
+
+def test_a_person_reads_texts_of_strangers_whole_and_without_a_fence(shop):
+    NastyOrder.objects.update(remark="x" * 3000)
+    who = caller(tables=registry({NastyOrder: {**ORDER, "untrusted_fields": "remark"}}))
+    asked = FindRecords(model="nasty.order", fields=["remark"], limit=1)
+
+    page = find_records(who, who.exposure("nasty.order"), asked, whole=True)
+
+    assert list(cells_of(page.table, who.mark)) == [["x" * 3000]]
 
 
 def test_who_is_not_let_into_the_admin_exports_nothing(make_client):

@@ -100,6 +100,15 @@ def test_a_file_that_is_no_text_has_no_parts(client, memo):
     assert "scan is a file without text." in ask(client, memo, fields=["scan"], offset=0)
 
 
+def test_a_long_text_file_is_cut_by_the_tool_and_whole_as_a_resource(client, memo):
+    uri = f"django://files/shop.memo/{memo.pk}/scan"
+
+    (cut,) = json.loads(client.call_tool("read_resource", uri=uri).text)["contents"]
+
+    assert cut["text"].startswith(f'{LONG[:4000]}... [cut: 150000 characters; get_record with "fi')
+    assert client.read_resource(uri) == LONG
+
+
 @pytest.mark.parametrize(
     ("name", "most"), [("codex-mcp-client", 10_000), ("gemini-cli-mcp-client-x", 40_000)]
 )
@@ -133,16 +142,18 @@ def test_json_is_cut_and_read_in_parts_as_its_text(shop):
 
 
 def test_a_fence_is_round_each_part_of_a_text_of_strangers(shop):
-    Order.objects.update(remark="y" * 1500 + "x" * 400)
+    Order.objects.update(remark="y" * 1500 + "x" * 600)
     who = caller(tables=registry({Order: {**ORDER, "untrusted_fields": "remark"}}))
 
     part = part_of(who, shop.a1, fields=["remark"], offset=1500)
 
-    assert part["text"] == f"<data-{who.mark}>{'x' * 400}</data-{who.mark}>"
+    assert part["text"] == f"<data-{who.mark}>{'x' * 500}</data-{who.mark}>"
+    assert part["note"] == "[cut: 100 more characters follow, which no tool shows]"
 
 
 def test_a_part_is_as_long_as_its_bytes_allow():
     part = part_of_text("\x00" * 1000, offset=0, search="", longest=700)
 
     assert part == {"text": "\x00" * 116, "offset": 0, "length": 1000, "next": 116}
+    assert part_of_text("ab", offset=0, search="", longest=1)["text"] == "a"
     assert refusal(part_of_text, "", offset=1, search="", longest=700)
