@@ -46,7 +46,7 @@ class Board:
 async def update(topic: str, board: Board) -> float:
     """CPU seconds of one change, until the last stream has written it."""
     from mcp_django.subscriptions.topics import Change
-    from mcp_django.transports.streams.hub import get_hub
+    from mcp_django.transports.hub import get_hub
 
     board.count = 0
     board.is_full.clear()
@@ -76,10 +76,10 @@ class Named:
 
 async def measure(user: Any, uri: str) -> list[float]:
     from mcp_django.protocol.revisions import MODERN
+    from mcp_django.transports.event_stream import EventStream
     from mcp_django.transports.exchanges import StreamSpec
+    from mcp_django.transports.hub import get_hub
     from mcp_django.transports.serving import LISTEN
-    from mcp_django.transports.streams.event_stream import EventStream
-    from mcp_django.transports.streams.hub import get_hub
 
     board, principal = Board(), Named(user).recognize(None)
     for number in range(STREAMS):

@@ -105,7 +105,7 @@ class Here(Executor):
 
 
 async def profile(application: Any, kind: Kind, token: str) -> None:
-    from mcp_django.transports.calls.lanes import lanes
+    from mcp_django.transports.threads import lanes
 
     calls = max(2000 // kind.per, 5)
     with lanes.using(Here()):

@@ -24,7 +24,7 @@ class MCPDjangoConfig(AppConfig):
         from mcp_django.exposure.registry import registry
         from mcp_django.stores import cache_version
         from mcp_django.subscriptions import outbox, receivers
-        from mcp_django.transports.streams.layer import make_publisher
+        from mcp_django.transports.layer import make_publisher
 
         redaction.install()
         outbox.register_default_sink(make_publisher)

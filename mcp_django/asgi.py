@@ -30,8 +30,8 @@ def get_mcp_application(*, http: Any = None, websocket: Any = None, path: str = 
 
     from mcp_django.auth import resource
     from mcp_django.exposure.registry import registry
-    from mcp_django.transports.http.http_sse import MESSAGES, STREAM, HTTPSSEApplication
-    from mcp_django.transports.http.streamable_http import MCPApplication
+    from mcp_django.transports.http_sse import MESSAGES, STREAM, HTTPSSEApplication
+    from mcp_django.transports.streamable_http import MCPApplication
 
     if registry.mistake:
         raise registry.mistake

@@ -31,14 +31,14 @@ from mcp_django.exposure.paths import Declaration
 from mcp_django.exposure.permissions import object_backends
 from mcp_django.exposure.registry import registry
 from mcp_django.stores.documents import is_shared, make_cache, missing_table
-from mcp_django.transports.http.middleware import (
+from mcp_django.transports.layer import links_processes
+from mcp_django.transports.middleware import (
     AUTHENTICATION,
     CALLER,
     advice,
     chosen,
     middleware_before_caller,
 )
-from mcp_django.transports.streams.layer import links_processes
 
 Check: TypeAlias = Callable[..., list[CheckMessage]]
 

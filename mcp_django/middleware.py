@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from django.http import HttpRequest, HttpResponseBase
 from django.urls import Resolver404, resolve
 
-from mcp_django.transports.http.wsgi import as_caller, mcp_view
+from mcp_django.transports.wsgi import as_caller, mcp_view
 
 
 class CallerMiddleware:

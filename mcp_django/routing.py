@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from django.urls import re_path
 
-from mcp_django.transports.http.http_sse import HTTPSSEApplication
-from mcp_django.transports.http.streamable_http import MCPApplication
+from mcp_django.transports.http_sse import HTTPSSEApplication
+from mcp_django.transports.streamable_http import MCPApplication
 
 http_urlpatterns = [
     # Channels routes to ASGI applications what Django routes to views.

@@ -27,7 +27,7 @@ from mcp_django.protocol.revisions import Revision
 from mcp_django.stores.cache_version import generations
 from mcp_django.stores.interface import chosen
 from mcp_django.subscriptions.outbox import outbox
-from mcp_django.transports.calls.lanes import lanes, make_lane
+from mcp_django.transports.threads import lanes, make_lane
 from tests import workers
 from tests.changed import Heard
 from tests.clients import CheckedClient

@@ -117,9 +117,9 @@ BUDGET = {
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_195,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_280,
-    ("stores", "transports"): 8_303,
+    ("stores", "transports"): 8_277,
     ("admin",): 4_292,
-    ("", "templating", "testing", "management", "templatetags"): 3_706,
+    ("", "templating", "testing", "management", "templatetags"): 3_727,
     ("oauth",): 1_822,
 }
 

@@ -10,8 +10,8 @@ from django.urls import path, re_path, resolve, reverse
 from mcp_django.asgi import get_mcp_application
 from mcp_django.audit.records import Gathered, records
 from mcp_django.routing import http_urlpatterns
-from mcp_django.transports.http.streamable_http import MCPApplication
-from mcp_django.transports.http.wsgi import mcp_view
+from mcp_django.transports.streamable_http import MCPApplication
+from mcp_django.transports.wsgi import mcp_view
 from tests.clients import CheckedClient
 from tests.transports.wire import Connection
 from tests.waiting import PATIENCE

@@ -21,7 +21,7 @@ from mcp_django.oauth.client_metadata import (
     read_metadata,
 )
 from mcp_django.oauth.toolkit import get_application_model, oauth2_settings
-from mcp_django.transports.http.wsgi import cross_origin
+from mcp_django.transports.wsgi import cross_origin
 
 #: After which a client that nobody has signed in with is deleted, and how many at once.
 UNUSED, PRUNED_AT_ONCE = timedelta(days=1), 100

@@ -34,7 +34,7 @@ from mcp_django.oauth.toolkit import (
 from mcp_django.oauth.validators import consent_page
 from mcp_django.principal import IMPLIED, with_implied
 from mcp_django.stores.cache_version import invalidate
-from mcp_django.transports.http.wsgi import cross_origin
+from mcp_django.transports.wsgi import cross_origin
 
 #: No script, nothing of other sites, and in no frame. `form-action` is missing on purpose:
 #: Chromium applies it to the redirect to the client as well.

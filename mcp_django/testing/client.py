@@ -27,8 +27,8 @@ from mcp_django.protocol.methods import NAME_PARAMS
 from mcp_django.protocol.negotiation import CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY
 from mcp_django.protocol.questions import ELICITATION, SAMPLING
 from mcp_django.protocol.revisions import MODERN, Era, Revision
-from mcp_django.transports.calls.lanes import InlineLane, lanes
-from mcp_django.transports.http.streamable_http import MCPApplication
+from mcp_django.transports.streamable_http import MCPApplication
+from mcp_django.transports.threads import InlineLane, lanes
 
 
 class Choice(enum.Enum):

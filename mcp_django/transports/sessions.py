@@ -28,8 +28,8 @@ from mcp_django.stores.last_used import note_use
 from mcp_django.stores.transactions import session_database, turns
 from mcp_django.subscriptions.outbox import publish
 from mcp_django.subscriptions.topics import ANSWER, CANCEL, SESSION, Change, Topic, control_topic
-from mcp_django.transports.calls.lanes import lanes
 from mcp_django.transports.exchanges import Call, Exchange
+from mcp_django.transports.threads import lanes
 
 # The store, asked from the event loop.
 

@@ -16,8 +16,8 @@ from typing import Any
 
 from mcp_django.audit.records import records
 from mcp_django.subscriptions.outbox import flush
-from mcp_django.transports.calls.lanes import lanes
-from mcp_django.transports.streams import hub
+from mcp_django.transports import hub
+from mcp_django.transports.threads import lanes
 
 #: Seconds for a thread that still runs a tool. It cannot be stopped, and Python waits for it.
 PATIENCE = 0.5

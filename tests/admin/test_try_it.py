@@ -18,7 +18,7 @@ from mcp_django.admin.inspect.try_it import rows_in
 from mcp_django.exposure.primitives import BUILT_IN, WRITES
 from mcp_django.exposure.registry import registry
 from mcp_django.models import CallRecord, ExposedModel, ExposedTool
-from mcp_django.transports.calls.lanes import lanes
+from mcp_django.transports.threads import lanes
 from tests.admin.looking import allow, many_models, post_text, text_of, url
 from tests.clients import browser_of
 from tests.shop.models import Customer, Memo, Order

@@ -44,18 +44,26 @@ def test_the_map_names_every_package_and_room_once():
         for parent in packages("mcp_django") - OTHERS - {"exposure", "management"}
         for room in packages(f"mcp_django/{parent}") - OTHERS
     }
-    files = {f"{name}.py" for name in modules("mcp_django/exposure")}
+    files, transports = (
+        {f"{name}.py" for name in modules(f"mcp_django/{package}")}
+        for package in ("exposure", "transports")
+    )
 
     assert sorted(named("### Packages")) == sorted(packages("mcp_django") - OTHERS)
     assert sorted(named("### Rooms of exposure")) == sorted(
         packages("mcp_django/exposure") | files
     )
+    assert sorted(named("### Modules of transports")) == sorted(transports)
     assert sorted(named("### Other rooms")) == sorted(rooms)
 
 
 @pytest.mark.parametrize(
     ("heading", "container"),
-    [("### Packages", "mcp_django"), ("### Rooms of exposure", "mcp_django.exposure")],
+    [
+        ("### Packages", "mcp_django"),
+        ("### Rooms of exposure", "mcp_django.exposure"),
+        ("### Modules of transports", "mcp_django.transports"),
+    ],
 )
 def test_imports_point_down_the_map(heading, container):
     order = layers(container)

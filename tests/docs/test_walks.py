@@ -13,7 +13,7 @@ import pytest
 
 from mcp_django.protocol.revisions import LATEST_LEGACY
 from mcp_django.testing import Client
-from mcp_django.transports.http.streamable_http import MCPApplication
+from mcp_django.transports.streamable_http import MCPApplication
 from tests.docs.pages import ROOT
 
 PACKAGE = ROOT / "mcp_django"

@@ -1,4 +1,4 @@
-"""Faults in transports/calls, transports/streams and transports/stdio."""
+"""Faults in transports: calls, streams and stdio."""
 
 from __future__ import annotations
 
@@ -6,18 +6,28 @@ from tests.faults.model import Room
 
 CALLS = Room(
     tests=(
-        "tests/transports/calls",
-        "tests/transports/streams",
-        "tests/transports/stdio",
-        "tests/transports/test_session_ids.py",
+        "tests/transports/test_back_pressure.py",
+        "tests/transports/test_call.py",
+        "tests/transports/test_call_messages.py",
+        "tests/transports/test_cancelled_calls.py",
+        "tests/transports/test_changes.py",
+        "tests/transports/test_client_requests.py",
+        "tests/transports/test_concurrent_calls.py",
+        "tests/transports/test_layer.py",
+        "tests/transports/test_listening.py",
+        "tests/transports/test_resume.py",
         "tests/transports/test_serving.py",
+        "tests/transports/test_session_ids.py",
         "tests/transports/test_shutdown.py",
+        "tests/transports/test_stdio.py",
+        "tests/transports/test_stdio_lines.py",
+        "tests/transports/test_threads.py",
         "tests/hostile/test_resumed_streams.py",
         "tests/hostile/test_moments.py",
     ),
     lines={
         # Threads
-        "transports/calls/lanes.py": [
+        "transports/threads.py": [
             (
                 "self._queues.move_to_end(run.caller)",
                 "self._queues.move_to_end(run.caller, last=False)",
@@ -30,11 +40,11 @@ CALLS = Room(
             ("if not is_owed and self._is_full_for(caller):", "if self._is_full_for(caller):"),
         ],
         # What a call says, asks and leaves behind
-        "transports/calls/output.py": [
+        "transports/output.py": [
             ('elif message.params["progress"] > self', 'elif message.params["progress"] >= self'),
             ("now + 1, MOST_LINES - len(lines)", "now + 1, MOST_LINES"),
         ],
-        "transports/calls/running.py": [
+        "transports/call.py": [
             ("await sync_to_async(close_connections)()", "await sync_to_async(bool)()"),
             ("if ending.cancelled() or ending.exception() is not None:", "if ending.cancelled():"),
             (
@@ -42,7 +52,7 @@ CALLS = Room(
                 "if self._log is None or self.call.is_over:",
             ),
         ],
-        "transports/calls/client_requests.py": [
+        "transports/client_requests.py": [
             (
                 "for request_id in self._open.values() if self._are_asked else ():",
                 "for request_id in self._open.values():",
@@ -52,7 +62,7 @@ CALLS = Room(
                 "return came",
             ),
         ],
-        "transports/calls/log.py": [
+        "transports/call_log.py": [
             (
                 "rights = rights_digest(principal), prompt_groups(principal.server)",
                 "rights = prompt_groups(principal.server)",
@@ -75,22 +85,22 @@ CALLS = Room(
             )
         ],
         # Streams
-        "transports/streams/hub.py": [
+        "transports/hub.py": [
             (">= config.max_streams_per_principal", "> config.max_streams_per_principal"),
             ("if at >= since and change.touches(topic):", "if change.touches(topic):"),
         ],
-        "transports/streams/layer.py": [
+        "transports/layer.py": [
             ("{EVERYTHING, *changes} if self._has_lost else changes", "changes"),
             (
                 'return change.topic in LISTS or change.topic.startswith(f"{CLOSE} ")',
                 "return change.topic in LISTS",
             ),
         ],
-        "transports/streams/notifier.py": [
+        "transports/notifier.py": [
             ("(verdict is Verdict.VISIBLE and not news.is_hidden)", "verdict is Verdict.VISIBLE"),
             ("if principal.key != stream_group.principal.key:", "if not principal.key:"),
         ],
-        "transports/streams/event_stream.py": [
+        "transports/event_stream.py": [
             ("self.hub.take_over(topic, self.end)", "self.hub.claim(topic, self.end)"),
             (
                 'if session is None or session.standalone not in ("", self.hub.key):',
@@ -99,11 +109,11 @@ CALLS = Room(
             ("await try_store(lambda store: store.see(self.spec.session))", "pass"),
         ],
         # A pipe
-        "transports/stdio/conversation.py": [
+        "transports/stdio.py": [
             ("end_session(key_of(before.session_id))", "key_of(before.session_id)"),
             ("if exchange.calls and reply.parts:", "if reply.parts:"),
         ],
-        "transports/stdio/lines.py": [
+        "transports/stdio_lines.py": [
             (
                 'return b"".join([*parts, end]) if size <= self.limit else None',
                 'return b"".join([*parts, end])',

@@ -6,7 +6,7 @@ from tests.faults.model import Room
 
 #: Pages, limits, and what is kept of a call.
 HANDLERS = Room(
-    tests=("tests/handlers", "tests/transports/streams/test_listening.py"),
+    tests=("tests/handlers", "tests/transports/test_listening.py"),
     lines={
         "handlers/lists.py": [
             (

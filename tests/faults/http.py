@@ -1,4 +1,4 @@
-"""Faults in transports/http, stores and testing."""
+"""Faults in transports: HTTP, stores and testing."""
 
 from __future__ import annotations
 
@@ -8,36 +8,46 @@ HTTP = Room(
     tests=(
         "tests/transports/test_session_ids.py",
         "tests/testing",
-        "tests/transports/http",
+        "tests/transports/test_bodies.py",
+        "tests/transports/test_bridge.py",
+        "tests/transports/test_cors.py",
+        "tests/transports/test_endpoint.py",
+        "tests/transports/test_host_check.py",
+        "tests/transports/test_http_sse.py",
+        "tests/transports/test_metadata.py",
+        "tests/transports/test_middleware.py",
+        "tests/transports/test_streamable_http.py",
+        "tests/transports/test_streams.py",
+        "tests/transports/test_wsgi.py",
         "tests/stores",
     ),
     lines={
         # Bodies and hosts
-        "transports/http/bodies.py": [
+        "transports/bodies.py": [
             ("if size > self.limit:", "if len(chunk) > self.limit:"),
             ("while self.is_expected and size <= self.limit:", "while self.is_expected:"),
         ],
-        "transports/http/endpoint.py": [
+        "transports/endpoint.py": [
             ('is_one = headers.count("origin") == 1', "is_one = True"),
             ("if settings.USE_X_FORWARDED_HOST and", "if"),
             ("if lower in ours and lower != ALLOW_ORIGIN.lower():", "if lower in ours:"),
         ],
         # Streamable HTTP and the view
-        "transports/http/streamable_http.py": [
+        "transports/streamable_http.py": [
             (
                 'is_plain = exchange.verb == "POST" and exchange.session_id is None',
                 'is_plain = exchange.verb == "POST"',
             )
         ],
-        "transports/http/responses.py": [
+        "transports/responses.py": [
             ("            self.has_ended = True\n            # ASGI", "            # ASGI")
         ],
-        "transports/http/wsgi.py": [
+        "transports/wsgi.py": [
             ("with turns.call(), apart_from_browsers(request):", "with turns.call():"),
             ("request).read(limit + 1)", "request).read(limit)"),
         ],
         # Middleware
-        "transports/http/middleware.py": [
+        "transports/middleware.py": [
             (
                 "user is not caller.user and user.pk != principal.user.pk",
                 "user is not caller.user and user.pk is None",
@@ -49,7 +59,7 @@ HTTP = Room(
             ),
         ],
         # HTTP+SSE
-        "transports/http/http_sse.py": [
+        "transports/http_sse.py": [
             (
                 'BEFORE_HANDSHAKE = frozenset({"initialize", "ping"})',
                 'BEFORE_HANDSHAKE = frozenset({"initialize", "ping", "tools/list"})',

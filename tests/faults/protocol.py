@@ -8,7 +8,7 @@ PROTOCOL = Room(
     tests=(
         "tests/protocol",
         "tests/handlers/test_lists.py",
-        "tests/transports/http/test_endpoint.py",
+        "tests/transports/test_endpoint.py",
     ),
     lines={
         "protocol/jsonrpc.py": [

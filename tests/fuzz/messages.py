@@ -20,7 +20,7 @@ from typing import Any
 from mcp_django.audit.records import records
 from mcp_django.protocol.revisions import ASSUMED, Revision
 from mcp_django.testing import Client
-from mcp_django.transports.calls.lanes import lanes
+from mcp_django.transports.threads import lanes
 from tests.asgi import application
 from tests.fuzz import rows
 from tests.fuzz.cases import MODERN, SESSION, Case, Cases, Knowledge, headers_with

@@ -126,7 +126,7 @@ CAPABILITIES = {
 def test_either_greeting_tells_who_the_server_is_and_what_it_can(
     any_revision, revision, configure
 ):
-    """Where nothing streams: tests/transports/http/test_wsgi.py."""
+    """Where nothing streams: tests/transports/test_wsgi.py."""
     configure(INSTRUCTIONS="Ask for orders.")
     if revision in LEGACY:
         about = {"protocolVersion": revision.value, "serverInfo": SERVER}

@@ -13,7 +13,7 @@ import mcp_django as mcp
 from mcp_django.exposure.permissions import is_plain
 from mcp_django.exposure.registry import registry
 from mcp_django.models import ExposedTool, PersonalToken, ServerSettings, UserRestriction
-from mcp_django.transports.http import streamable_http
+from mcp_django.transports import streamable_http
 from tests.clients import CheckedClient
 from tests.shop.models import Order
 

@@ -13,9 +13,9 @@ from mcp_django.stores.cache import CacheStore
 from mcp_django.stores.interface import chosen
 from mcp_django.subscriptions.outbox import flush, publish
 from mcp_django.subscriptions.topics import Change
-from mcp_django.transports.calls.lanes import lanes
-from mcp_django.transports.streams import notifier
-from mcp_django.transports.streams.hub import get_hub
+from mcp_django.transports import notifier
+from mcp_django.transports.hub import get_hub
+from mcp_django.transports.threads import lanes
 from tests.changed import list_changed
 from tests.clients import CheckedClient
 from tests.shop.models import Order

@@ -11,7 +11,7 @@ from django import forms
 import mcp_django as mcp
 from mcp_django.models import ExposedTool, SpentConfirmation
 from mcp_django.testing import Client, ProtocolFailure
-from mcp_django.transports.http.streamable_http import MCPApplication
+from mcp_django.transports.streamable_http import MCPApplication
 from tests.asking import TALKATIVE, Talk, accepted
 from tests.clients import CheckedClient
 from tests.exposure.races import together

@@ -18,7 +18,7 @@ from mcp_django.models import (
 )
 from mcp_django.protocol.revisions import LATEST_LEGACY
 from mcp_django.stores.cache_version import generations
-from mcp_django.transports.streams.hub import get_hub
+from mcp_django.transports.hub import get_hub
 from tests.clients import CheckedClient
 from tests.exposure.stored import make_prompt
 from tests.shop.models import Memo

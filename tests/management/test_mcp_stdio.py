@@ -11,9 +11,8 @@ from django.core.management import CommandError, call_command
 
 from mcp_django.models import CallRecord, PersonalToken
 from mcp_django.testing import Client
-from mcp_django.transports import shutdown
-from mcp_django.transports.stdio import conversation
-from mcp_django.transports.stdio.conversation import Pipes
+from mcp_django.transports import shutdown, stdio
+from mcp_django.transports.stdio import Pipes
 from tests.management.processes import Process
 from tests.spec import requirement
 from tests.waiting import PATIENCE, wait_until
@@ -66,8 +65,8 @@ def say(monkeypatch):
     """What the command answers, in this process, to a client that sends one line and leaves."""
 
     # On a busy machine half a second may be too short for a call, or to write its answer.
-    monkeypatch.setattr(conversation, "GRACE", PATIENCE)
-    monkeypatch.setattr(conversation, "FAREWELL", PATIENCE)
+    monkeypatch.setattr(stdio, "GRACE", PATIENCE)
+    monkeypatch.setattr(stdio, "FAREWELL", PATIENCE)
 
     def say(line, *arguments):
         (theirs, own), (reading, writing) = os.pipe(), os.pipe()
@@ -167,7 +166,7 @@ def test_the_end_of_input_ends_it_although_a_tool_runs_on(staff):
     assert (process.popen.returncode, out) == (0, b"")
     assert "A tool still ran when the process ended." in errors
     # The tool takes ten minutes. Clients kill after two seconds.
-    assert conversation.GRACE + conversation.FAREWELL + shutdown.PATIENCE < 2
+    assert stdio.GRACE + stdio.FAREWELL + shutdown.PATIENCE < 2
     assert CallRecord.objects.filter(target="echo").count() == 1
 
 

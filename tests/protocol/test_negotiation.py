@@ -1,4 +1,4 @@
-"""Which era a message belongs to. The ladder of its envelope: transports/http/test_endpoint.py."""
+"""Which era a message belongs to. The ladder of its envelope: transports/test_endpoint.py."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
 from subprocess import PIPE, STDOUT
 
-CALLS = ["tests/handlers", "tests/transports/calls/test_running.py"]
+CALLS = ["tests/handlers", "tests/transports/test_call.py"]
 #: Tests that speak of `auth.User` by name.
 OF_DJANGOS_USER = [
     f"tests/{name}"
@@ -22,16 +22,16 @@ OF_DJANGOS_USER = [
     )
 ]
 #: Tests of async tools on a server without sync middleware, in which they would have a loop and a
-#: thread of their own: tests/transports/http/test_bridge.py.
+#: thread of their own: tests/transports/test_bridge.py.
 OF_THE_SERVERS_LOOP = [
-    f"tests/transports/calls/test_running.py::{name}"
+    f"tests/transports/test_call.py::{name}"
     for name in (
         "test_async_tools_run_on_the_servers_loop_and_leave_no_connection_open",
         "test_a_full_lane_says_when_to_come_back_and_takes_the_end_of_an_async_tool",
     )
 ]
 IN_MIDDLEWARE = [
-    "tests/transports/http/test_wsgi.py",
+    "tests/transports/test_wsgi.py",
     *CALLS,
     *(f"--deselect={one}" for one in OF_THE_SERVERS_LOOP),
 ]

@@ -7,7 +7,7 @@ import pytest
 from mcp_django.asgi import get_mcp_application
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
 from mcp_django.testing import ProtocolFailure
-from mcp_django.transports.http.middleware import CALLER
+from mcp_django.transports.middleware import CALLER
 from tests.clients import CheckedClient, WSGIClient
 from tests.sites.tenancy.models import Delivery
 

@@ -11,7 +11,7 @@ import mcp_django as mcp
 from mcp_django.exposure.registry import registry
 from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.testing import Client, HTTPAnswer, ProtocolFailure
-from mcp_django.transports.calls.lanes import ThreadLane, lanes
+from mcp_django.transports.threads import ThreadLane, lanes
 from tests.shop.models import Order
 
 pytestmark = pytest.mark.django_db

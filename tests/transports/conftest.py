@@ -9,12 +9,13 @@ import mcp_django as mcp
 from mcp_django.audit.records import Gathered, records
 from mcp_django.auth import resource
 from mcp_django.subscriptions.outbox import flush
-from mcp_django.transports.calls.lanes import lanes
-from mcp_django.transports.http.http_sse import HTTPSSEApplication
+from mcp_django.transports.http_sse import HTTPSSEApplication
+from mcp_django.transports.threads import lanes
 from tests.clients import CheckedClient
 from tests.shop.models import Order
 from tests.transports.elsewhere import Elsewhere
 from tests.transports.event_stream import listening
+from tests.transports.http_sse_client import HTTPSSEClient
 from tests.transports.middlewares import seen
 from tests.transports.session_client import SessionClient
 
@@ -128,3 +129,19 @@ def gathered():
     gathered = Gathered()
     with records.using(gathered):
         yield gathered
+
+
+@pytest_asyncio.fixture
+async def sse(client):
+    """Make clients of HTTP+SSE, which may post to another process. Sessions end with the test."""
+    sessions = []
+
+    def make(client=client, posts=None, **options):
+        session = HTTPSSEClient(client, **options)
+        session.posts = posts or session.posts
+        sessions.append(session)
+        return session
+
+    yield make
+    for session in sessions:
+        await session.leave()

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from mcp_django.transports.streams.hub import Hub, get_hub
+from mcp_django.transports.hub import Hub, get_hub
 from tests.waiting import PATIENCE
 
 

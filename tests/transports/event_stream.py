@@ -11,7 +11,7 @@ from asgiref.sync import sync_to_async
 from mcp_django.subscriptions.outbox import flush, publish
 from mcp_django.subscriptions.topics import Change
 from mcp_django.testing import Client
-from mcp_django.transports.streams.hub import KEEP_ALIVE, get_hub
+from mcp_django.transports.hub import KEEP_ALIVE, get_hub
 from tests.transports.wire import Connection
 from tests.waiting import PATIENCE
 

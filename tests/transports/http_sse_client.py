@@ -11,8 +11,8 @@ import msgspec
 from mcp_django.protocol.revisions import Revision
 from mcp_django.subscriptions.outbox import flush
 from mcp_django.testing import Client
-from mcp_django.transports.http.http_sse import HTTPSSEApplication
-from mcp_django.transports.streams.hub import get_hub
+from mcp_django.transports.http_sse import HTTPSSEApplication
+from mcp_django.transports.hub import get_hub
 from tests.transports.event_stream import EventStream
 from tests.transports.wire import Connection, hello
 from tests.waiting import PATIENCE

@@ -19,7 +19,7 @@ application = get_mcp_application()
 from django import forms  # noqa: E402
 
 import mcp_django as mcp  # noqa: E402  after Django is set up
-from mcp_django.transports.streams import layer  # noqa: E402
+from mcp_django.transports import layer  # noqa: E402
 from tests.shop.models import Memo  # noqa: E402
 
 # Redis may be gone for a moment.

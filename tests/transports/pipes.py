@@ -12,7 +12,7 @@ import msgspec
 
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
-from mcp_django.transports.stdio.conversation import Pipes, serve
+from mcp_django.transports.stdio import Pipes, serve
 from tests.oracle import assert_valid_message
 from tests.transports.wire import hello
 from tests.waiting import PATIENCE

@@ -14,7 +14,7 @@ from tests.children import start
 from tests.served import SocketClient
 from tests.services import path_of
 from tests.transports.live_servers import Answer, Servers, free_port, make_database, wait_for
-from tests.transports.streams.test_layer import CORE, PUBSUB
+from tests.transports.test_layer import CORE, PUBSUB
 
 # A test that needs Redis is thorough.
 pytestmark = [pytest.mark.needs("redis", "channels_redis"), pytest.mark.live]

@@ -10,8 +10,8 @@ from mcp_django.auth.authenticate import NamedUser
 from mcp_django.models import ServerSettings, UserRestriction
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
 from mcp_django.stores.interface import get_store
-from mcp_django.transports.stdio.conversation import Caller
-from mcp_django.transports.streams.hub import get_hub
+from mcp_django.transports.hub import get_hub
+from mcp_django.transports.stdio import Caller
 from tests.admin.looking import url
 from tests.clients import CheckedClient, browser_of
 from tests.transports.event_stream import EventStream, asking_to_listen

@@ -11,7 +11,7 @@ import msgspec
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
-from mcp_django.transports.calls.lanes import lanes
+from mcp_django.transports.threads import lanes
 from tests.clients import CheckedClient
 from tests.oracle import assert_valid_message
 from tests.waiting import PATIENCE

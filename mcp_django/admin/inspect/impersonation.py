@@ -21,7 +21,7 @@ from mcp_django.exposure.permissions import Rights
 from mcp_django.models import PersonalToken
 from mcp_django.principal import READ, SCOPES, Principal
 from mcp_django.protocol.revisions import MODERN
-from mcp_django.transports.http.middleware import loaded
+from mcp_django.transports.middleware import loaded
 from mcp_django.transports.requests import furnish
 
 # The person at a page, as a caller and as somebody who looks at other callers.

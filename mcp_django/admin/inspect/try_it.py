@@ -49,9 +49,9 @@ from mcp_django.protocol.methods import NAME_PARAMS
 from mcp_django.protocol.negotiation import CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY
 from mcp_django.protocol.results import ToolDefinition
 from mcp_django.protocol.revisions import MODERN
-from mcp_django.transports.calls.running import RunningCall
+from mcp_django.transports.call import RunningCall
+from mcp_django.transports.endpoint import understand
 from mcp_django.transports.exchanges import Exchange, Outcome, Reply
-from mcp_django.transports.http.endpoint import understand
 from mcp_django.transports.serving import Service
 
 logger = logging.getLogger("mcp_django")

@@ -14,9 +14,9 @@ from django.db import connections
 from mcp_django.auth.authenticate import NamedUser
 from mcp_django.exceptions import AuthenticationFailed, ServiceUnavailable, TooManyRequests
 from mcp_django.principal import SCOPES
+from mcp_django.transports.layer import links_processes
 from mcp_django.transports.shutdown import end_process
-from mcp_django.transports.stdio.conversation import Caller, serve, take_streams
-from mcp_django.transports.streams.layer import links_processes
+from mcp_django.transports.stdio import Caller, serve, take_streams
 
 ALONE = (
     "This client does not hear of changes of other processes, such as those of the web server: "

@@ -1,0 +1,579 @@
+"""A running call, step by step: its thread, its async tool, its questions to the client."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from threading import Event, Lock
+from typing import Any, TypeAlias, TypeVar
+
+from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.db import connections
+
+from mcp_django.conf import get_config
+from mcp_django.connections import close_connections
+from mcp_django.exceptions import Busy, Cancelled
+from mcp_django.exposure.primitives import Lane
+from mcp_django.handlers.dispatch import PendingAnswer
+from mcp_django.principal import Principal
+from mcp_django.protocol import sse
+from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
+from mcp_django.protocol.jsonrpc import encoder
+from mcp_django.protocol.questions import InputParams
+from mcp_django.protocol.results import InputRequired
+from mcp_django.protocol.revisions import Revision
+from mcp_django.stores.interface import Session
+from mcp_django.stores.transactions import turns
+from mcp_django.subscriptions.topics import Topic
+from mcp_django.transports.call_log import CallLog
+from mcp_django.transports.client_requests import UNHEARD, ClientRequests, NoAnswer
+from mcp_django.transports.endpoint import begins_session
+from mcp_django.transports.exchanges import (
+    BatchRest,
+    Exchange,
+    Outcome,
+    Reply,
+    busy,
+    crashed,
+    gave_up,
+    refuse_rest,
+    too_slow,
+)
+from mcp_django.transports.hub import Hub, get_hub
+from mcp_django.transports.middleware import loaded, respond_through
+from mcp_django.transports.output import Output, Waker
+from mcp_django.transports.responses import Receive, ResponseStream, until_disconnected
+from mcp_django.transports.serving import NO_INPUT, Service
+from mcp_django.transports.sessions import cancel_topic
+from mcp_django.transports.threads import (
+    OutOfTime,
+    as_exception,
+    discard,
+    lane_of,
+    lanes,
+    share_of,
+)
+
+T = TypeVar("T")
+
+#: Seconds that a server may take to hear that a statement is not wanted any more.
+PATIENCE = 2.0
+
+
+class Statements:
+    """Statements of one job on PostgreSQL, which another thread may stop. The next job of the
+    thread gets the same connections, so they are here only while this job runs.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._connections: list[Any] = []
+
+    def run(self, job: Callable[[], T]) -> T:
+        """In the thread: do the job, whose statements may be stopped."""
+        own = []
+        for alias, settings in connections.settings.items():
+            # By their names first: a driver that is not installed does not matter here.
+            if "postg" in settings["ENGINE"]:
+                with suppress(Exception):
+                    own.append(connections[alias])
+        self._connections = own
+        try:
+            return job()
+        finally:
+            # Waits until nobody is about to stop anything here.
+            with self._lock:
+                self._connections = []
+
+    @property
+    def may_run(self) -> bool:
+        return bool(self._connections)
+
+    def stop(self) -> None:
+        """In another thread: end the statement that runs, if one does. Never raises."""
+        with self._lock:
+            for wrapper in self._connections:
+                raw = wrapper.connection
+                # A connection that comes or goes meanwhile runs nothing.
+                with suppress(Exception):
+                    if hasattr(raw, "cancel_safe"):  # psycopg 3.2
+                        raw.cancel_safe(timeout=PATIENCE)
+                    else:  # psycopg 3 and psycopg2
+                        raw.cancel()
+
+
+Work: TypeAlias = "asyncio.Future[Outcome]"
+Say: TypeAlias = Callable[[Sequence[bytes]], Awaitable[None]]
+
+
+class RunningCall:
+    """What one HTTP request set going: it may outlive the connection that asked for it."""
+
+    def __init__(
+        self, exchange: Exchange, *, make: Callable[..., Service], caller: str = ""
+    ) -> None:
+        """`make` takes the keywords of `_service` and adds the rest: it makes the service of each
+        run, with a request of its own.
+
+        `caller` names whose share of the threads the call takes. Empty: no share.
+        """
+        self.exchange = exchange
+        self.caller = caller
+        self.cancelled = Event()
+        self.make = make
+        self.waker = Waker()
+        self.session: Session | None = None
+        #: Who calls in that session.
+        self.principal: Principal
+        self.is_over = False
+        self.is_cancelled = False
+        self._loop = asyncio.get_running_loop()
+        self._hub: Hub | None = None
+        self._topics: list[Topic] = []
+        self._asking: ClientRequests | None = None
+        #: The client left before it got an id to come back with.
+        self._is_unheard = False
+        self._statements = Statements()
+        self.output = Output(self.waker.wake_soon, wake_in=self.waker.wake_in)
+
+    # From any thread
+
+    def tell_session(self, session: Session, principal: Principal) -> None:
+        """The session of the call, and its principal.
+
+        Raises ProtocolError for an id whose request still runs.
+        """
+        if self.session is not None:
+            return
+        self.session, self._hub = session, get_hub(self._loop)
+        self.principal = principal
+        for call in () if self.exchange.is_batch else self.exchange.requests:
+            topic = cancel_topic(session.key, call.request.id)
+            if not self._hub.claim(topic, self.cancel):
+                raise ProtocolError(
+                    INVALID_REQUEST, "A request with this id is still running.", status=400
+                )
+            self._topics.append(topic)
+
+    def tell_exchange(self, exchange: Exchange) -> None:
+        """What is asked for, where the body was too long to be read before."""
+        self.exchange = exchange
+
+    # On the loop
+
+    def cancel(self) -> None:
+        """The client takes the request back: it gets no answer."""
+        if not self.is_over:
+            self.is_over = self.is_cancelled = True
+            self.output.close()
+            self._stop()
+            self.waker.wake()
+
+    def _stop(self) -> None:
+        """Nobody wants what this call does."""
+        self.cancelled.set()
+        self._work.cancel()
+        if self._statements.may_run:
+            self.hub.keep(asyncio.to_thread(self._statements.stop))
+
+    def start(self) -> None:
+        """Give the call to a thread. Where none has room, the reply says so."""
+        self._lane = lane_of(self.exchange)
+        self._seconds = get_config().tool_timeout
+        try:
+            work = self._start_work(partial(respond, self._service(), self._lane))
+        except Busy as error:
+            work = self._loop.create_future()
+            work.set_exception(error)
+        self._watch(work)
+
+    def _service(self, sent_input: InputParams = NO_INPUT) -> Service:
+        """For one run: the first, or one more with answers of the client."""
+        return self.make(
+            exchange=self.exchange,
+            cancelled=self.cancelled,
+            notify=self.output.add,
+            # Transports whose streams cannot be resumed look at none of it.
+            release_stream=self.output.release,
+            tell_session=self.tell_session,
+            tell_exchange=self.tell_exchange,
+            sent_input=sent_input,
+            takes_turns=True,
+        )
+
+    def _start_work(
+        self, job: Callable[[], Outcome], *, is_owed: bool = False
+    ) -> asyncio.Future[Outcome]:
+        return lanes[self._lane].start(
+            partial(self._statements.run, job),
+            seconds=self._seconds,
+            cancelled=self.cancelled,
+            is_owed=is_owed,
+            caller=self.caller,
+        )
+
+    def _watch(self, work: Work) -> None:
+        self._work = work
+        work.add_done_callback(self._worked)
+
+    def _worked(self, work: Work) -> None:
+        """One step is done. An async tool takes two more: the tool itself, and a second hop."""
+        if not work.cancelled() and work.exception() is None:
+            outcome = work.result()
+            if not self.cancelled.is_set() and self._goes_on(outcome):
+                return
+            discard(outcome)
+        self.is_over = True
+        self.output.close()
+        self.waker.wake()
+
+    def _goes_on(self, outcome: Outcome) -> bool:
+        """Whether there is another step."""
+        if isinstance(outcome, PendingAnswer):
+            tool = begin(outcome, caller=self.caller)
+            ending = asyncio.create_task(self._finish(outcome, tool))
+            ending.add_done_callback(partial(given_up, outcome, tool))
+            self._watch(ending)
+            return True
+        if outcome.rest is not None:
+            self._watch(asyncio.create_task(self._answer_rest(outcome.rest)))
+            return True
+        if outcome.asks is not None:
+            self._watch(asyncio.create_task(self._ask(outcome.asks)))
+            return True
+        return False
+
+    async def _ask(self, asked: InputRequired) -> Outcome:
+        """Ask the client, and run the call again with the answers."""
+        assert self.session is not None  # noqa: S101  nobody is asked without
+        if self._is_unheard:
+            return gave_up(self.exchange, UNHEARD)
+        self._asking = ClientRequests(
+            asked.questions, session=self.session, hub=self.hub, say=self.output.say
+        )
+        try:
+            answers = await self._asking.put()
+        except NoAnswer as error:
+            return gave_up(self.exchange, str(error))
+        finally:
+            self._asking = None
+        sent = InputParams(answers=answers, sent_state=asked.state)
+        return await self._start_work(
+            partial(respond, self._service(sent), self._lane), is_owed=True
+        )
+
+    async def _answer_rest(self, rest: BatchRest) -> Outcome:
+        """The rest of a batch, behind other waiting callers."""
+        exchange = replace(self.exchange, calls=rest.calls, notices=())
+        service = replace(self._service(), exchange=exchange, earlier_parts=rest.parts)
+        self._seconds -= rest.seconds
+        outcome = await self._start_work(partial(respond, service, self._lane), is_owed=True)
+        assert isinstance(outcome, Reply)  # noqa: S101  a batch waits for its async tools
+        if outcome.rest is not None or outcome.is_batch:
+            return outcome
+        return refuse_rest(rest, outcome)
+
+    async def _finish(self, pending: PendingAnswer, tool: Tool) -> Outcome:
+        returned = await outcome_of(tool, seconds=self._seconds, cancelled=self.cancelled)
+        return await self._start_work(partial(pending.settle, returned), is_owed=True)
+
+    def result(self) -> Reply:
+        """The answer, once the call is over."""
+        try:
+            outcome = self._work.result()
+        except Busy:
+            return busy(self.exchange)
+        except (OutOfTime, Cancelled):
+            return too_slow(self.exchange)
+        except Exception:
+            return crashed(self.exchange)
+        assert isinstance(outcome, Reply)  # noqa: S101  no third step
+        return outcome
+
+    async def reply(self) -> Reply:
+        """The answer as a whole, for those who have no stream. What came before it is dropped."""
+        try:
+            await self.pass_on(drop)
+            return self.result()
+        finally:
+            self.leave()
+
+    async def pass_on(self, say: Say) -> None:
+        """Say what comes before the answer, until that is there."""
+        while True:
+            await say(self.output.take(self.revision))
+            if self.is_done:
+                return
+            await self.waker.wait()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether there is nothing left but the answer."""
+        return self.is_over and self.output.is_empty
+
+    @property
+    def revision(self) -> Revision:
+        if self.session is None:
+            return self.exchange.revision
+        return Revision(self.session.revision)
+
+    @property
+    def hub(self) -> Hub:
+        if self._hub is None:
+            self._hub = get_hub(self._loop)
+        return self._hub
+
+    def leave(self) -> None:
+        """The client is answered, or gone: then what runs on has to end by itself."""
+        if self.is_over:
+            self.forget()
+        elif self.exchange.disconnect_cancels:
+            self._stop()
+            self.forget()
+        else:
+            self.hub.keep(self._go_on_unheard())
+
+    async def _go_on_unheard(self) -> None:
+        """Without a log nobody can ever ask for the answer, or be asked anything."""
+        self._is_unheard = True
+        if self._asking is not None:
+            self._asking.leave()
+        try:
+            await self.pass_on(drop)
+        finally:
+            self.forget()
+
+    def forget(self) -> None:
+        """Its ids are free again."""
+        for topic in self._topics:
+            self.hub.release(topic, self.cancel)
+
+
+async def drop(messages: Sequence[bytes]) -> None:
+    """Nobody hears them."""
+
+
+def given_up(pending: PendingAnswer, tool: Tool, ending: Work) -> None:
+    """The answer of an async tool was made, or never will be."""
+    tool.cancel()
+    if ending.cancelled() or ending.exception() is not None:
+        pending.give_up()
+
+
+def respond(service: Service, lane: Lane) -> Outcome:
+    """In the thread, which is one of this lane."""
+    chain = loaded.chain()
+    if chain is None and lane is not Lane.WORK:
+        return service.respond()
+    with turns.call():
+        if chain is None:
+            return service.respond()
+        return respond_through(chain, service)
+
+
+# A call as its client follows it: in a stream that may be lost, and resumed while it runs on.
+
+#: Seconds without an answer after which the response becomes a stream, so that it can be kept
+#: alive.
+GRACE = 15.0
+#: Seconds between two signs of life. Proxies give up a quiet connection after 30 or 60.
+KEEP_ALIVE = 15.0
+#: Seconds that an answer may take before anybody looks whether the client is still there. Most
+#: answers are ready sooner, and watching a connection costs more than they do.
+QUICK = 0.05
+
+
+class CallStream:
+    """One running call and the response to the request that began it."""
+
+    def __init__(self, call: RunningCall, response: ResponseStream) -> None:
+        self.call = call
+        self.response = response
+        self._log: CallLog | None = None
+        #: The answer is on its way to the client, and to the log if there is one.
+        self._is_answered = False
+
+    async def follow(self, receive: Receive) -> Reply | None:
+        """Send messages until the answer is sent or the client is gone.
+
+        Returns the reply if it opens a stream of its own.
+        """
+        call, response = self.call, self.response
+        gone: asyncio.Task[None] | None = None
+        try:
+            await call.waker.wait(QUICK)
+            while not (response.has_ended or (gone is not None and gone.done())):
+                await self._say(call.output.take(call.revision))
+                if call.is_done:
+                    return await self._end()
+                if self.may_stream and call.output.released is not None and call.session:
+                    await self._let_go(call.session, call.output.released)
+                    return None
+                gone = gone or self._listen(receive)
+                is_quiet = not await call.waker.wait(KEEP_ALIVE if response.has_started else GRACE)
+                # A header of the answer to a handshake names the session, so it has to wait.
+                if is_quiet and self.may_stream and not begins_session(call.exchange):
+                    await self._keep_alive()
+        finally:
+            if gone is not None:
+                gone.cancel()
+            self._leave()
+        return None
+
+    @property
+    def may_stream(self) -> bool:
+        """Return whether the client is to get more than the answer."""
+        return self.call.exchange.accepted.names_stream
+
+    def _listen(self, receive: Receive) -> asyncio.Task[None]:
+        gone = asyncio.create_task(until_disconnected(receive))
+        gone.add_done_callback(lambda task: self.call.waker.wake())
+        return gone
+
+    # What is sent
+
+    async def _say(self, messages: Sequence[bytes], *, is_final: bool = False) -> None:
+        """Send messages as events: in a session, after its log has them."""
+        if not messages or not (is_final or self.may_stream):
+            return
+        if self.call.session is None:
+            await self.response.events(messages)
+            return
+        log, frames = await self._begin_log(self.call.session)
+        await self.response.frames(frames + await log.frames(messages, is_final=is_final))
+
+    async def _begin_log(self, session: Session) -> tuple[CallLog, bytes]:
+        """The log of a stream, with the first frame of one that begins."""
+        if self._log is not None:
+            return self._log, b""
+        ids = [call.request.id for call in self.call.exchange.requests]
+        request = encoder.encode(ids[0] if len(ids) == 1 else None).decode()
+        self._log = CallLog(
+            session, principal=self.call.principal, owner=self.call.hub.key, request=request
+        )
+        return self._log, await self._log.open()
+
+    async def _keep_alive(self) -> None:
+        if self.call.session is not None and not self.response.has_started:
+            _, frame = await self._begin_log(self.call.session)
+            await self.response.frames(frame or sse.OPEN)
+        else:
+            await self.response.keep_alive()
+
+    async def _end(self) -> Reply | None:
+        """The answer, or the end without one of a call that the client took back."""
+        self._is_answered = True
+        if self.call.is_cancelled and not self.may_stream:
+            await self.response.reply(Reply(status=202))
+            return None
+        if self.call.is_cancelled:
+            await self.response.open()
+            if self._log is not None:
+                await self._log.frames((), is_final=True)
+            return None
+        reply = self.call.result()
+        if reply.opens is not None:
+            return reply
+        if self.response.is_streaming or (self.response.is_to_stream and reply.status == 200):
+            await self._say(reply.parts, is_final=True)
+        else:
+            await self.response.reply(reply)
+        return None
+
+    async def _let_go(self, session: Session, milliseconds: int) -> None:
+        """Close the stream although the call runs on: the client comes back for the answer."""
+        self.call.output.released = None
+        _, frame = await self._begin_log(session)
+        await self.response.frames(frame + sse.encode_retry(milliseconds))
+        await self.response.end()
+
+    # Without a client
+
+    def _leave(self) -> None:
+        # A call may end while its client leaves, or is told to come back: then nobody has had the
+        # answer, although it is there.
+        if self._log is None or self._is_answered:
+            self.call.leave()
+        else:
+            self.call.hub.keep(self._go_on(self._log))
+
+    async def _go_on(self, log: CallLog) -> None:
+        """Nobody listens, but the client may come back: keep what it would have been sent."""
+        try:
+            await self.call.pass_on(partial(keep, log))
+            parts = () if self.call.is_cancelled else self.call.result().parts
+            await log.frames(parts, is_final=True)
+            log.tell()
+        finally:
+            self.call.forget()
+
+
+async def keep(log: CallLog, messages: Sequence[bytes]) -> None:
+    if messages:
+        await log.frames(messages, is_final=False)
+        log.tell()
+
+
+# Async tools: awaited on the server's loop, with threads of their own for the database.
+
+
+Tool: TypeAlias = "asyncio.Future[Callable[[], Any]]"
+
+#: Async tools that run, wanted or not, and who called them. asyncio itself keeps no reference.
+async_calls: dict[Tool, str] = {}
+
+
+def begin(pending: PendingAnswer, *, caller: str = "") -> Tool:
+    """Start an async tool. The future fails with Busy when too many run, in all or of `caller`."""
+    most = get_config().max_waiting
+    share = share_of(most) if caller else most
+    if len(async_calls) >= most or list(async_calls.values()).count(caller) >= share:
+        pending.close()
+        refused: Tool = asyncio.get_running_loop().create_future()
+        refused.set_exception(Busy())
+        return refused
+    tool = asyncio.create_task(with_own_thread(pending.awaitable))
+    async_calls[tool] = caller
+    tool.add_done_callback(async_calls.pop)
+    # One that is cancelled before its first step never gets to the coroutine.
+    tool.add_done_callback(lambda tool: pending.release())
+    return tool
+
+
+async def with_own_thread(awaitable: Awaitable[Any]) -> Callable[[], Any]:
+    """Await the tool, with a thread and a connection of its own for its database work.
+
+    Returns a function that returns the result of the tool, or raises its error.
+    """
+    async with ThreadSensitiveContext():
+        try:
+            returned = await awaitable
+            return lambda: returned
+        except asyncio.CancelledError:
+            raise
+        except BaseException as raised:  # SystemExit would end the server
+            return partial(throw, as_exception(raised))
+        finally:
+            # The thread of this context ends with it, and would leave its connections open.
+            await sync_to_async(close_connections)()
+
+
+async def outcome_of(tool: Tool, *, seconds: float, cancelled: Event) -> Callable[[], Any]:
+    """What the tool did, as `with_own_thread` says. Raises OutOfTime, and waits no longer then:
+    a tool that is inside a thread ends when that lets it go.
+    """
+    done, _ = await asyncio.wait({tool}, timeout=seconds)
+    if not done:
+        cancelled.set()
+        raise OutOfTime
+    if tool.cancelled():
+        # By itself: whoever else cancels a tool does not wait here.
+        return partial(throw, as_exception(asyncio.CancelledError()))
+    return tool.result()
+
+
+def throw(error: Exception) -> Any:
+    raise error
