@@ -91,8 +91,8 @@ class Config:
     #: Seconds that a tool may run.
     tool_timeout: float = 60.0
     #: Seconds that one database statement may run.
-    statement_timeout: float = 10.0
-    #: Threads for built-in methods and tools. None: 1 on SQLite, else 4.
+    statement_timeout: float = 5.0
+    #: Threads for built-in methods and tools. None: 2 on SQLite, else 4.
     query_threads: int | None = None
     #: Threads for tools of the project.
     work_threads: int = 4

@@ -117,7 +117,7 @@ BUDGET = {
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_195,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_280,
-    ("stores", "transports"): 8_277,
+    ("stores", "transports"): 8_181,
     ("admin",): 4_292,
     ("", "templating", "testing", "management", "templatetags"): 3_727,
     ("oauth",): 1_822,

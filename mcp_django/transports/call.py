@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from threading import Event, Lock
-from typing import Any, TypeAlias, TypeVar
+from threading import Event
+from typing import Any, TypeAlias
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
-from django.db import connections
 
 from mcp_django.conf import get_config
 from mcp_django.connections import close_connections
@@ -57,54 +55,6 @@ from mcp_django.transports.threads import (
     share_of,
 )
 
-T = TypeVar("T")
-
-#: Seconds that a server may take to hear that a statement is not wanted any more.
-PATIENCE = 2.0
-
-
-class Statements:
-    """Statements of one job on PostgreSQL, which another thread may stop. The next job of the
-    thread gets the same connections, so they are here only while this job runs.
-    """
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._connections: list[Any] = []
-
-    def run(self, job: Callable[[], T]) -> T:
-        """In the thread: do the job, whose statements may be stopped."""
-        own = []
-        for alias, settings in connections.settings.items():
-            # By their names first: a driver that is not installed does not matter here.
-            if "postg" in settings["ENGINE"]:
-                with suppress(Exception):
-                    own.append(connections[alias])
-        self._connections = own
-        try:
-            return job()
-        finally:
-            # Waits until nobody is about to stop anything here.
-            with self._lock:
-                self._connections = []
-
-    @property
-    def may_run(self) -> bool:
-        return bool(self._connections)
-
-    def stop(self) -> None:
-        """In another thread: end the statement that runs, if one does. Never raises."""
-        with self._lock:
-            for wrapper in self._connections:
-                raw = wrapper.connection
-                # A connection that comes or goes meanwhile runs nothing.
-                with suppress(Exception):
-                    if hasattr(raw, "cancel_safe"):  # psycopg 3.2
-                        raw.cancel_safe(timeout=PATIENCE)
-                    else:  # psycopg 3 and psycopg2
-                        raw.cancel()
-
-
 Work: TypeAlias = "asyncio.Future[Outcome]"
 Say: TypeAlias = Callable[[Sequence[bytes]], Awaitable[None]]
 
@@ -136,7 +86,6 @@ class RunningCall:
         self._asking: ClientRequests | None = None
         #: The client left before it got an id to come back with.
         self._is_unheard = False
-        self._statements = Statements()
         self.output = Output(self.waker.wake_soon, wake_in=self.waker.wake_in)
 
     # From any thread
@@ -176,8 +125,6 @@ class RunningCall:
         """Nobody wants what this call does."""
         self.cancelled.set()
         self._work.cancel()
-        if self._statements.may_run:
-            self.hub.keep(asyncio.to_thread(self._statements.stop))
 
     def start(self) -> None:
         """Give the call to a thread. Where none has room, the reply says so."""
@@ -208,7 +155,7 @@ class RunningCall:
         self, job: Callable[[], Outcome], *, is_owed: bool = False
     ) -> asyncio.Future[Outcome]:
         return lanes[self._lane].start(
-            partial(self._statements.run, job),
+            job,
             seconds=self._seconds,
             cancelled=self.cancelled,
             is_owed=is_owed,

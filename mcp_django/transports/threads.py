@@ -1,7 +1,15 @@
-"""The lanes of this process: where everything runs that may touch the database.
+"""The threads of this process that may touch the database, in three lanes.
 
-There are three, so that neither slow tools of the project nor a write to the store that waits for
-one of them delays a quick read.
+So neither slow tools of the project nor a write to the store that waits for one of them delays a
+quick read. Within a lane nobody waits for somebody else's query:
+
+- A caller has at most half of the threads, and a quarter of the queue.
+- Callers take turns. A hundred waiting jobs of one delay the job of another by one, not by a
+  hundred.
+- A caller whose job took long is slow for ten times as long. Slow callers wait behind the others,
+  and together they never have the last thread.
+- A thread cannot be stopped. One that outlives its limit is counted, and a lane that is half full
+  of them takes no more work.
 """
 
 from __future__ import annotations
@@ -12,10 +20,10 @@ import contextvars
 import os
 import threading
 import time
-from collections import Counter, OrderedDict, deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from asgiref import sync
@@ -29,24 +37,18 @@ from mcp_django.exceptions import Busy, Cancelled
 from mcp_django.exposure.primitives import BUILT_IN, WRITES, Lane, code_uri
 from mcp_django.transports.exchanges import Exchange
 
-# One lane of threads, and what runs in it.
-#
-# Threads are ours and keep their connections, unlike asgiref's one global thread. A thread
-# cannot be stopped: one that outlives its limit is counted, and a lane that is half full of them
-# takes no more work.
-#
-# Callers take turns. A caller with a hundred waiting jobs delays the job of another caller by
-# one of its own, not by a hundred.
-#
-# Threads that read SQLite at the same time fight for the interpreter's lock, which sqlite3 gives
-# away for each row. So functions of the site run one at a time there. One that takes long gives up
-# its turn, and the others run next to it.
-
 T = TypeVar("T")
 
 #: A copied context is not enough for asgiref's `Local`, which holds Django's language, time zone
 #: and script prefix: it also asks whose thread this is.
 take_over: Callable[[contextvars.Context], Any] = getattr(sync, "_restore_context", bool)
+
+#: Seconds after which a job is slow.
+LONGEST_TURN = 0.05
+#: For so many times the length of a slow job its caller is slow.
+PENANCE = 10
+#: Slow callers that a lane remembers.
+MOST_SLOW = 1_000
 
 
 class OutOfTime(Exception):
@@ -54,77 +56,8 @@ class OutOfTime(Exception):
 
 
 def share_of(most: int) -> int:
-    """How much of a queue for `most` waiting jobs a single caller may fill."""
+    """Return how much of a queue for `most` waiting jobs a single caller may fill."""
     return max(1, most // 4)
-
-
-#: Seconds that a job may hold up others that take turns with it.
-LONGEST_TURN = 0.05
-
-
-class WaitingJobs:
-    """Waiting jobs, in a queue for each caller. Needs a lock around it."""
-
-    def __init__(self) -> None:
-        self._queues: OrderedDict[str, deque[Run]] = OrderedDict()
-        self._size = 0
-
-    def __len__(self) -> int:
-        return self._size
-
-    def count(self, caller: str) -> int:
-        """The waiting jobs of this caller."""
-        return len(self._queues.get(caller, ()))
-
-    def count_strangers(self) -> int:
-        """The waiting jobs of those who go by an address."""
-        return sum(len(jobs) for name, jobs in self._queues.items() if name.startswith(ADDRESS))
-
-    def add(self, run: Run) -> None:
-        self._queues.setdefault(run.caller, deque()).append(run)
-        self._size += 1
-
-    def remove(self, run: Run) -> bool:
-        """Whether the job was still waiting."""
-        queue = self._queues.get(run.caller)
-        if queue is None or run not in queue:
-            return False
-        queue.remove(run)
-        self._size -= 1
-        if not queue:
-            del self._queues[run.caller]
-        return True
-
-    def next(self, may_run: Callable[[Run], bool]) -> Run | None:
-        """The oldest job of the caller whose turn it is, among those whose oldest job may run."""
-        return next((queue[0] for queue in self._queues.values() if may_run(queue[0])), None)
-
-    def take(self, run: Run) -> None:
-        """Remove what `next` has returned. Other callers have their turn before this one."""
-        self.remove(run)
-        if run.caller in self._queues:
-            self._queues.move_to_end(run.caller)
-
-
-class Worker(threading.Thread):
-    """A thread of a lane: it runs what it is called for and what waits by then, and is idle."""
-
-    def __init__(self, lane: ThreadLane, name: str) -> None:
-        # Python does not wait for it at the end of a process. `lanes.close` does.
-        super().__init__(name=name, daemon=True)
-        self.lane = lane
-        calls: SimpleQueue[Run | None] = SimpleQueue()
-        #: Run this job; None: end. Once for each time that the worker is idle.
-        self.call = calls.put
-        self._next_call = calls.get
-
-    def run(self) -> None:
-        keep_connections()
-        while (job := self._next_call()) is not None:
-            while job is not None:
-                job.context.run(job.work)
-                job = self.lane.follow(self, job)
-        connections.close_all()
 
 
 class ThreadLane:
@@ -138,22 +71,23 @@ class ThreadLane:
         self.size = size
         self.max_waiting = max_waiting
         self.takes_turns = takes_turns
-        self.workers: list[Worker] = []
         self._lock = threading.Lock()
-        #: The last one that became idle is called first: its connection is the warmest.
-        self._idle: list[Worker] = []
-        self._queue = WaitingJobs()
-        #: Jobs that run, by caller.
-        self._running: Counter[str] = Counter()
-        #: The job whose turn it is.
-        self._turn: Run | None = None
-        #: Threads that run a job whose time is over.
-        self.lost_threads = 0
+        self._pool: ThreadPoolExecutor | None = None
+        #: By caller. Whose job began last is last.
+        self._queues: OrderedDict[str, deque[Run]] = OrderedDict()
+        self._running: set[Run] = set()
+        #: By caller, the time until which it is slow.
+        self._slow: OrderedDict[str, float] = OrderedDict()
 
     @property
     def waiting(self) -> int:
         """Jobs that no thread has begun."""
-        return len(self._queue)
+        return sum(map(len, self._queues.values()))
+
+    @property
+    def lost_threads(self) -> int:
+        """Threads that run a job whose time is over."""
+        return sum(run.is_lost for run in self._running)
 
     def start(
         self,
@@ -176,111 +110,137 @@ class ThreadLane:
         with self._lock:
             if not is_owed and self._is_full_for(caller):
                 raise Busy
-            self._queue.add(run)
-            self._call_idle()
+            self._queues.setdefault(caller, deque()).append(run)
+            self._start_waiting()
         run.watch()
         return run.future
 
     def _is_full_for(self, caller: str) -> bool:
-        share = share_of(self.max_waiting)
+        share, waiting = share_of(self.max_waiting), self.waiting
         most = share if caller else self.max_waiting
-        # The rest is for users, however many addresses anonymous callers have.
-        of_strangers = max(1, self.max_waiting - share)
+        is_stranger = caller.startswith(ADDRESS)
         return (
-            self.waiting >= self.max_waiting
-            or self._queue.count(caller) >= most
-            or (caller.startswith(ADDRESS) and self._queue.count_strangers() >= of_strangers)
+            waiting >= self.max_waiting
+            or len(self._queues.get(caller, ())) >= most
+            # The rest is for users, however many addresses anonymous callers have.
+            or (is_stranger and self._waiting_strangers() >= max(1, self.max_waiting - share))
             or self.lost_threads * 2 >= max(self.size, 2)
         )
 
-    def _may_run(self, run: Run) -> bool:
-        """No caller has all threads, where there are several."""
-        if self._turn is not None:
+    def _waiting_strangers(self) -> int:
+        return sum(len(runs) for name, runs in self._queues.items() if name.startswith(ADDRESS))
+
+    # With the lock
+
+    def _start_waiting(self) -> None:
+        """Give to threads what may run."""
+        while (run := self._take()) is not None:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(
+                    self.size, f"mcp-{self.name}", initializer=keep_connections
+                )
+            self._pool.submit(self._work, run)
+
+    def _take(self) -> Run | None:
+        """Take the job that runs next out of its queue. None: nothing may run."""
+        now = time.monotonic()
+        if not self._queues or not self._has_room(now):
+            return None
+        callers = sorted(self._queues, key=lambda caller: self._is_slow(caller, now))
+        caller = next((caller for caller in callers if self._may_begin(caller, now)), None)
+        if caller is None:
+            return None
+        queue = self._queues[caller]
+        run = queue.popleft()
+        if queue:
+            self._queues.move_to_end(caller)
+        else:
+            del self._queues[caller]
+        self._running.add(run)
+        return run
+
+    def _has_room(self, now: float) -> bool:
+        if self.takes_turns and not all(run.is_slow(now) for run in self._running):
             return False
-        return not run.caller or self._running[run.caller] < max(1, self.size - 1)
+        return len(self._running) < self.size
 
-    def _call_idle(self) -> None:
-        """Give what may run to workers that are idle or not yet there."""
-        while self._idle or len(self.workers) < self.size:
-            run = self._queue.next(self._may_run)
-            if run is None:
-                return
-            worker = self._idle.pop() if self._idle else self._hire()
-            worker.call(self._begin(run))
+    def _may_begin(self, caller: str, now: float) -> bool:
+        own = sum(run.caller == caller for run in self._running)
+        # Nor has it the last one with a second job: two callers would have all.
+        if caller and (own >= max(1, self.size // 2) or (own and self._is_last())):
+            return False
+        if not self._is_slow(caller, now):
+            return True
+        slow = sum(run.is_slow(now) or self._is_slow(run.caller, now) for run in self._running)
+        return slow < max(1, self.size - 1)
 
-    def _hire(self) -> Worker:
-        worker = Worker(self, f"mcp-{self.name}_{len(self.workers)}")
-        worker.start()
-        self.workers.append(worker)
-        return worker
+    def _is_last(self) -> bool:
+        return len(self._running) + 1 == self.size
 
-    def _begin(self, run: Run) -> Run:
-        self._queue.take(run)
-        self._running[run.caller] += 1
-        if self.takes_turns:
-            self._turn = run
-        return run
+    def _is_slow(self, caller: str, now: float) -> bool:
+        return now < self._slow.get(caller, 0)
 
-    # Told by workers and runs, from any thread.
+    def _end(self, run: Run) -> None:
+        self._running.remove(run)
+        now = time.monotonic()
+        if run.caller and run.is_slow(now):
+            until = now + PENANCE * (now - run.started)
+            self._slow[run.caller] = max(until, self._slow.pop(run.caller, 0))
+            if len(self._slow) > MOST_SLOW:
+                self._slow.popitem(last=False)
 
-    def follow(self, worker: Worker, ended: Run) -> Run | None:
-        """What a worker runs next. None: it is idle."""
-        with self._lock:
-            if self._turn is ended:
-                self._turn = None
-            run = self._queue.next(self._may_run)
-            if run is not None:
-                self._begin(run)
-            elif worker in self.workers:
-                self._idle.append(worker)
-            else:
-                worker.call(None)
-            self._call_idle()
-        return run
+    # In a thread
+
+    def _work(self, run: Run | None) -> None:
+        while run is not None:
+            # What a job leaves in its context ends with it.
+            outcome = run.context.run(run.work)
+            with self._lock:
+                self._end(run)
+                following = self._take()
+                self._start_waiting()
+            run.settle_soon(*outcome)
+            run = following
+
+    # From any thread
 
     def withdraw(self, run: Run) -> bool:
-        """Whether the job was still waiting. It never runs then."""
+        """Return whether the job was still waiting. It never runs then."""
         with self._lock:
-            return self._queue.remove(run)
+            queue = self._queues.get(run.caller, ())
+            if run not in queue:
+                return False
+            self._queues[run.caller].remove(run)
+            if not queue:
+                del self._queues[run.caller]
+            return True
 
-    def hurry(self) -> float:
-        """Start others next to a job that takes too long. Returns when to look next."""
+    def start_next_to_slow(self) -> None:
+        """Start others next to a job that takes too long."""
         with self._lock:
-            slow = self._turn
-            ran = 0.0 if slow is None else slow.seconds_run()
-            if slow is None or ran < LONGEST_TURN:
-                return LONGEST_TURN - ran
-            self._turn = None
-            self._call_idle()
-        return LONGEST_TURN
+            self._start_waiting()
 
     def lose(self, run: Run) -> bool:
-        """Count the thread of a run as lost, unless the run has ended meanwhile."""
+        """Count the thread of a run as lost. Return whether the run still goes on."""
         with self._lock:
-            if not run.has_ended:
-                run.is_lost = True
-                self.lost_threads += 1
+            run.is_lost = run in self._running
             return run.is_lost
-
-    def end(self, run: Run) -> None:
-        with self._lock:
-            run.has_ended = True
-            if run.is_lost:
-                self.lost_threads -= 1
-            self._running[run.caller] -= 1
-            if not self._running[run.caller]:
-                del self._running[run.caller]
 
     def close(self) -> None:
         """End the threads and their connections, after what waits. The next job starts others."""
-        while self.workers:
+        while self._pool is not None:
             with self._lock:
-                workers, self.workers = self.workers, []
-                idle, self._idle = self._idle, []
-                for worker in idle:
-                    worker.call(None)
-            for worker in workers:
-                worker.join()
+                pool, self._pool = self._pool, None
+            together = threading.Barrier(self.size)
+            for _ in range(self.size):
+                pool.submit(close_all_connections, together)
+            pool.shutdown()
+
+
+def close_all_connections(together: threading.Barrier) -> None:
+    """In each thread of a pool: in the same moment, so that none does it for another."""
+    together.wait()
+    connections.close_all()
 
 
 class Run:
@@ -303,37 +263,36 @@ class Run:
         self.context = contextvars.copy_context()
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[Any] = self.loop.create_future()
-        self.started: float | None = None
-        self.has_ended = False
+        #: Waiting for a thread is not running.
+        self.started = float("inf")
         self.is_lost = False
 
-    # In the thread.
+    def is_slow(self, now: float) -> bool:
+        return now - self.started > LONGEST_TURN
 
-    def work(self) -> None:
+    # In the thread
+
+    def work(self) -> tuple[Any, Exception | None]:
+        """Return what the job returns, or what it raises."""
         self.started = time.monotonic()
-        result: Any = None
-        error: Exception | None = None
         try:
             take_over(contextvars.copy_context())
             if self.cancelled.is_set():
                 raise Cancelled
             refresh_connections()
             try:
-                result = self.job()
+                return self.job(), None
             finally:
                 release_connections()
         except BaseException as raised:  # handed to whoever waits
-            error = as_exception(raised)
-        self.lane.end(self)
+            return None, as_exception(raised)
+
+    def settle_soon(self, result: Any, error: Exception | None) -> None:
         # Without its loop nobody is left who waits.
         with suppress(RuntimeError):
             self.loop.call_soon_threadsafe(self._settle, result, error)
 
-    # On the loop.
-
-    def seconds_run(self) -> float:
-        """Waiting for a thread is not running."""
-        return 0.0 if self.started is None else time.monotonic() - self.started
+    # On the loop
 
     def watch(self) -> None:
         # Soon, where another job may be in the way.
@@ -359,11 +318,12 @@ class Run:
 
     def _look(self) -> None:
         """When the time may be over, or that of another."""
-        ran = self.seconds_run()
+        ran = max(0.0, time.monotonic() - self.started)
         if ran < self.seconds:
             left = max(self.seconds - ran, 0.01)
-            if self.lane.takes_turns and self.started is None:
-                left = min(left, self.lane.hurry())
+            if self.lane.takes_turns and not ran:
+                self.lane.start_next_to_slow()
+                left = min(left, LONGEST_TURN)
             self._timer = self.loop.call_later(left, self._look)
         elif self.lane.lose(self):
             self.cancelled.set()
@@ -466,17 +426,14 @@ def make_lane(lane: Lane) -> ThreadLane:
     config = get_config()
     is_sqlite = any(connections[alias].vendor == "sqlite" for alias in connections)
     sizes = {
-        # More threads make SQLite slower: sqlite3 gives the GIL away for each row.
-        Lane.QUERY: config.query_threads or (1 if is_sqlite else 4),
+        Lane.QUERY: config.query_threads or (2 if is_sqlite else 4),
         Lane.WORK: config.work_threads,
-        # Only one writes at a time to SQLite.
-        Lane.STORE: 1 if is_sqlite else 2,
+        Lane.STORE: 2,
     }
+    # Threads that read SQLite at the same time fight for the interpreter's lock, which sqlite3
+    # gives away for each row, and only one writes.
     return ThreadLane(
-        lane.value,
-        size=sizes[lane],
-        max_waiting=config.max_waiting,
-        takes_turns=lane is Lane.WORK and is_sqlite,
+        lane.value, size=sizes[lane], max_waiting=config.max_waiting, takes_turns=is_sqlite
     )
 
 

@@ -29,13 +29,16 @@ CALLS = Room(
         # Threads
         "transports/threads.py": [
             (
-                "self._queues.move_to_end(run.caller)",
-                "self._queues.move_to_end(run.caller, last=False)",
+                "self._queues.move_to_end(caller)",
+                "self._queues.move_to_end(caller, last=False)",
             ),
             (
-                "self._running[run.caller] < max(1, self.size - 1)",
-                "self._running[run.caller] < self.size",
+                "own >= max(1, self.size // 2)",
+                "own >= self.size",
             ),
+            ("(own and self._is_last())", "False"),
+            ("return slow < max(1, self.size - 1)", "return slow < self.size"),
+            ("key=lambda caller: self._is_slow(caller, now)", "key=lambda caller: 0"),
             ("self.lost_threads * 2 >=", "self.lost_threads >"),
             ("if not is_owed and self._is_full_for(caller):", "if self._is_full_for(caller):"),
         ],

@@ -22,7 +22,7 @@ from mcp_django.protocol.revisions import LATEST_LEGACY
 from mcp_django.transports.exchanges import Call, Exchange
 from mcp_django.transports.threads import Lanes, OutOfTime, ThreadLane, lane_of
 from tests.children import finished
-from tests.waiting import PATIENCE
+from tests.waiting import PATIENCE, wait_until
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.database]
 
@@ -162,7 +162,7 @@ async def test_a_thread_ends_quietly_when_its_loop_is_gone(make_lane, gate):
     gate.open()
     await asyncio.to_thread(lane.close)
 
-    assert lane.workers == []
+    assert lane.waiting == lane.lost_threads == 0
 
 
 async def test_the_context_of_the_request_is_seen_in_the_thread_and_leaks_nowhere(make_lane):
@@ -223,17 +223,60 @@ async def test_strangers_leave_a_quarter_to_users_however_many_addresses_they_ha
     await done(start(lane, int, caller=f"{ADDRESS}6"))
 
 
-async def test_no_caller_has_all_threads_of_a_lane_and_the_process_itself_may(make_lane, gate):
-    lane, together = make_lane(size=2, max_waiting=40), threading.Barrier(2)
-    first = await blocked(lane, gate, caller="ada")
-    second = start(lane, int, caller="ada")
+#: Size of a lane, who runs jobs, who comes then, and whose jobs of those begin. The slow callers
+#: were slow a moment ago, and "-" is the process itself.
+SHARES = [
+    (1, "ada", "ben", ""),
+    (2, "ada", "ada ben", "ben"),
+    (2, "-", "-", "-"),
+    # Half of the threads are the most, and two callers leave one to the third.
+    (6, "ada", "ada ada ada", "ada ada"),
+    (4, "ada", "ada ben ben cara", "ada ben cara"),
+    (1, "", "slow1", "slow1"),
+    (2, "slow1", "slow2 ada", "ada"),
+    (4, "slow1 slow1 slow2", "slow2 slow3 ada", "ada"),
+]
 
-    assert await done(start(lane, int, caller="ben")) == 0
-    assert not second.done()
+
+@pytest.mark.parametrize(("size", "running", "coming", "beginning"), SHARES)
+async def test_nobody_has_more_than_half_of_the_threads_and_slow_callers_never_the_last(
+    make_lane, monkeypatch, size, running, coming, beginning
+):
+    # Nobody gets slow, however busy the machine is.
+    monkeypatch.setattr("mcp_django.transports.threads.LONGEST_TURN", PATIENCE)
+    lane, begun, opened = make_lane(size=size, max_waiting=40), [], Event()
+    for number in (1, 2, 3):
+        lane._slow[f"slow{number}"] = time.monotonic() + 10 * PATIENCE
+
+    def job(caller):
+        begun.append(caller)
+        opened.wait(PATIENCE)
+
+    names = [*running.split(), *coming.split()]
+    jobs = [start(lane, partial(job, name), caller=name.strip("-")) for name in names]
+    expected = [*running.split(), *beginning.split()]
+    await asyncio.to_thread(wait_until, lambda: len(begun) == len(expected))
+    waiting = lane.waiting
+
+    opened.set()
+    await asyncio.gather(*map(done, jobs))
+    assert waiting == len(names) - len(expected)
+    assert sorted(begun[: len(expected)]) == sorted(expected)
+
+
+async def test_a_caller_whose_job_took_long_waits_behind_the_others(make_lane, gate, monkeypatch):
+    # For long enough, and every job takes long.
+    monkeypatch.setattr("mcp_django.transports.threads.PENANCE", 1e9)
+    monkeypatch.setattr("mcp_django.transports.threads.LONGEST_TURN", 0)
+    lane, ran = make_lane(), []
+    await done(start(lane, partial(time.sleep, 0.001), caller="ada"))
+
+    blocking = await blocked(lane, gate)
+    jobs = [start(lane, partial(ran.append, name), caller=name) for name in ("ada", "ben")]
     gate.open()
-    await asyncio.gather(done(first), done(second))
-    both = [start(lane, lambda: together.wait(PATIENCE)) for _ in range(2)]
-    assert {await done(job) for job in both} == {0, 1}
+    await asyncio.gather(*map(done, [blocking, *jobs]))
+
+    assert ran == ["ben", "ada"]
 
 
 @pytest.mark.parametrize("size", [1, 2])
@@ -335,18 +378,16 @@ async def test_a_thread_keeps_its_connection_without_a_transaction_and_takes_non
 # The lanes of this process, and which of them answers what
 
 
-async def test_lanes_are_wide_and_on_sqlite_narrow_with_functions_one_at_a_time():
+async def test_lanes_have_two_threads_at_least_which_take_turns_on_sqlite():
     is_sqlite = connection.vendor == "sqlite"
     before = threading.active_count()
 
     lanes = Lanes()
 
     assert [lanes[name].size for name in (Lane.QUERY, Lane.STORE)] == (
-        [1, 1] if is_sqlite else [4, 2]
+        [2, 2] if is_sqlite else [4, 2]
     )
-    assert [lanes[name].takes_turns for name in Lane] == [
-        is_sqlite and name is Lane.WORK for name in Lane
-    ]
+    assert {lanes[name].takes_turns for name in Lane} == {is_sqlite}
     assert threading.active_count() == before
 
 

@@ -65,9 +65,9 @@ def test_a_slow_statement_is_an_answer_and_the_connection_lives(transactional_db
 
 
 SHOWN = {
-    "postgresql": ("SHOW statement_timeout", "10s"),
-    "mysql": ("SELECT @@max_execution_time", 10_000),
-    "mariadb": ("SELECT @@max_statement_time", 10),
+    "postgresql": ("SHOW statement_timeout", "5s"),
+    "mysql": ("SELECT @@max_execution_time", 5_000),
+    "mariadb": ("SELECT @@max_statement_time", 5),
 }
 
 
