@@ -9,8 +9,8 @@ from __future__ import annotations
 import logging
 import secrets
 import threading
-from collections.abc import Callable, Sequence
-from contextlib import closing
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import cache, partial
@@ -130,8 +130,16 @@ class Chain(BaseHandler):
             handler = layer(path, loaded if is_sync else async_to_sync(loaded))
         self._handler = handler
 
+    @contextmanager
+    def responding(self, request: Any, innermost: Handler) -> Iterator[HttpResponseBase]:
+        """Give the response of `innermost`, or of a middleware that answered first."""
+        request_started.send(sender=Chain, scope=getattr(request, "scope", None))
+        # Closing it sends request_finished.
+        with closing(self(request, innermost)) as response:
+            yield response
+
     def __call__(self, request: Any, innermost: Handler) -> HttpResponseBase:
-        """The response of `innermost`, or of a middleware that answered first."""
+        """Return that response. Its end is the caller's affair."""
         request._mcp_innermost = innermost
         request._mcp_user = getattr(request, "user", None)
         request._mcp_urlconfs = (None, None)
@@ -262,12 +270,16 @@ class Caller:
             raise self._found
         return self._found
 
+    def is_replaced(self, principal: Principal) -> bool:
+        """Return whether middleware takes the caller for somebody else."""
+        user: Any = getattr(self._request, "user", None)
+        # Not so for AnonymousUser either, whom the rest of middleware took for the caller.
+        return user is not self.user and user.pk != principal.user.pk
+
 
 def serve_as(service: Service, caller: Caller, principal: Principal) -> Reply:
     """The reply to a caller who is known, unless middleware takes them for somebody else."""
-    user: Any = service.request.user
-    # Not so for AnonymousUser either, whom the rest of middleware took for the caller.
-    if user is not caller.user and user.pk != principal.user.pk:
+    if caller.is_replaced(principal):
         return service.refuse("Middleware identified another user.", status=403)
     return service.wait_for(service.serve(principal))
 
@@ -295,9 +307,7 @@ def respond_through(chain: Chain, service: Service) -> Reply:
             # A bug of ours is no answer of the site's middleware.
             return response_of(crashed(exchange))
 
-    request_started.send(sender=Chain, scope=getattr(request, "scope", None))
-    # Closing it sends request_finished.
-    with closing(chain(request, innermost)) as response:
+    with chain.responding(request, innermost) as response:
         if given_up:
             raise given_up[0]
         headers = tuple(

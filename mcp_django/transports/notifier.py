@@ -13,7 +13,7 @@ from threading import Event
 from typing import Any, TypeAlias
 
 from django.apps import apps
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
 from mcp_django.auth.authenticate import authenticate, check_switches, is_over
 from mcp_django.conf import get_config
@@ -24,10 +24,8 @@ from mcp_django.principal import Principal
 from mcp_django.stores.cache_version import CacheVersion, cache_version
 from mcp_django.subscriptions.admission import Existence, Verdict, admit_all
 from mcp_django.subscriptions.topics import CLOSE, LISTS, Change, Topic, Uris, control_topic
-from mcp_django.transports.exchanges import Exchange, Reply
-from mcp_django.transports.middleware import Chain, loaded, respond_through
+from mcp_django.transports.middleware import Caller, Chain, loaded
 from mcp_django.transports.requests import build_request, own_copy
-from mcp_django.transports.serving import Service
 from mcp_django.transports.threads import lanes
 
 
@@ -377,37 +375,30 @@ def verdicts_on(
 def judge_through(chain: Chain, stream: Subscriber, group: GroupUpdates) -> Verdicts | None:
     """The verdicts inside the project's middleware, which may choose a tenant and so the rows.
 
-    Then nothing is cached, and nothing is shared with other readers.
+    Then nothing is cached, and nothing is shared with other readers. What middleware refuses today
+    it may let pass tomorrow, but a credential does not come back.
     """
-    check = RightsCheck(
-        exchange=Exchange(),
-        request=stream.source.request(),
-        cancelled=Event(),
-        recognize=stream.source.recognize,
-        key=stream.stream_group.principal.key,
-        group=group,
-    )
-    status = respond_through(chain, check).status
-    if check.found:
-        return check.found[0]
-    # What middleware refuses today it may let pass tomorrow. A credential does not come back.
-    return Verdicts(is_known=False) if status in (401, 429, 503) else None
+    request = stream.source.request()
+    caller = Caller(request, stream.source.recognize)
+    verdicts: list[Verdicts] = []
 
+    def look(request: HttpRequest) -> HttpResponseBase:
+        try:
+            principal = caller.recognize(request)
+            check_switches(principal)
+        except REFUSALS:
+            verdicts.append(Verdicts(is_known=False))
+        else:
+            if principal.key != group.stream_group.principal.key:
+                verdicts.append(Verdicts(is_known=False))
+            elif not caller.is_replaced(principal):
+                own = own_copy(principal)
+                request.user = own.user
+                verdicts.append(verdicts_on(group, request, own))
+        return HttpResponse()
 
-@dataclass(frozen=True, kw_only=True)
-class RightsCheck(Service):
-    """Looks at the rights of a reader in place of a call."""
-
-    key: str
-    group: GroupUpdates
-    found: list[Verdicts] = field(default_factory=list)
-
-    def serve(self, principal: Principal) -> Reply:
-        principal = own_copy(principal)
-        if principal.key == self.key:
-            self.request.user = principal.user
-            self.found.append(verdicts_on(self.group, self.request, principal))
-        return Reply(status=204 if self.found else 401)
+    with chain.responding(request, look):
+        return verdicts[0] if verdicts else None
 
 
 @dataclass(frozen=True, slots=True)
