@@ -20,6 +20,7 @@ from django.db import (
 from mcp_django.conf import get_config
 from mcp_django.exceptions import QueryError, ToolError
 from mcp_django.stores.transactions import is_contention
+from mcp_django.tracing import span_of
 
 # Waiting for others who write to the same rows, and saying so where that took too long.
 
@@ -60,7 +61,11 @@ def limited(using: str) -> Iterator[None]:
             end = set_deadline(connection, get_config().statement_timeout)
             setattr(connection, HAS_DEADLINE, True)
         try:
-            yield
+            if end is None:
+                yield
+            else:
+                with span_of("query", {"db.system.name": connection.vendor}):
+                    yield
         finally:
             if end is not None:
                 delattr(connection, HAS_DEADLINE)

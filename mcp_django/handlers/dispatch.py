@@ -22,6 +22,7 @@ from mcp_django.exposure.limits import is_timeout
 from mcp_django.exposure.primitives import Outcome, PendingCall
 from mcp_django.handlers import completion, prompts, resources, subscriptions, tools
 from mcp_django.handlers.recording import Recording
+from mcp_django.handlers.telemetry import ActiveAwaitable
 from mcp_django.models import CallRecord
 from mcp_django.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcp_django.protocol.jsonrpc import Request, encode_error, encode_result
@@ -185,6 +186,16 @@ class Answering:
     recording: Recording
 
     def finish(self, make: Callable[[], Result | Outcome]) -> Answer | PendingAnswer:
+        span = self.recording.span
+        if span is None:
+            return self._finish(make)
+        with span.active():
+            final = self._finish(make)
+        if isinstance(final, PendingAnswer):
+            final = replace(final, awaitable=ActiveAwaitable(span, final.awaitable))
+        return final
+
+    def _finish(self, make: Callable[[], Result | Outcome]) -> Answer | PendingAnswer:
         is_asked = False
         try:
             try:

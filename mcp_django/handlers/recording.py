@@ -30,12 +30,14 @@ from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import Limited, NotDone, NotFound, ToolError
 from mcp_django.exposure.primitives import BUILT_IN, WRITES
+from mcp_django.handlers.telemetry import CallSpan
 from mcp_django.models import CallRecord
 from mcp_django.principal import LONGEST_PRINCIPAL
 from mcp_django.protocol.errors import ProtocolError
 from mcp_django.protocol.jsonrpc import Request
 from mcp_django.protocol.methods import METHODS
 from mcp_django.protocol.results import CompletionResult, ReadResult, ToolResult
+from mcp_django.tracing import is_traced
 
 logger = logging.getLogger("mcp_django")
 calls_logger = logging.getLogger("mcp_django.calls")
@@ -73,7 +75,7 @@ SIGNALS: dict[str, tuple[Signal | None, tuple[Outcome, ...]]] = {
 class Recording:
     """One call, from its start to its one record."""
 
-    __slots__ = ("context", "ends", "request", "started", "written")
+    __slots__ = ("context", "ends", "request", "span", "started", "written")
 
     def __init__(self, context: CallContext, request: Request) -> None:
         self.context = context
@@ -83,6 +85,7 @@ class Recording:
         self.ends = [True]
         #: The label of the model and the keys of what was written, or was to be.
         self.written: tuple[str, Sequence[Any]] = to_be_written(request)
+        self.span = CallSpan(request, context) if is_traced() else None
 
     def answered(self, result: object, *, size: int, is_asked: bool) -> None:
         if isinstance(result, ToolResult) and result.model:
@@ -103,7 +106,8 @@ class Recording:
         """The error was raised from the ToolError that it tells of, if there was one."""
         cause = error.__cause__
         reason = reason_of(cause if isinstance(cause, ToolError) else error, self.request.params)
-        self.end(self._refused_as(cause, otherwise=Outcome.INVALID), size=size, reason=reason)
+        outcome = self._refused_as(cause, otherwise=Outcome.INVALID)
+        self.end(outcome, size=size, reason=reason, code=error.code)
 
     def _refused_as(self, refusal: BaseException | None, *, otherwise: Outcome) -> Outcome:
         match refusal:
@@ -126,6 +130,7 @@ class Recording:
         records: int | None = None,
         correlation_id: str = "",
         reason: str = "",
+        code: int | None = None,
     ) -> None:
         """Keep how it ended. Only the first end counts. Never raises."""
         try:
@@ -133,6 +138,8 @@ class Recording:
         except IndexError:
             return
         try:
+            if self.span is not None:
+                self.span.end(outcome, code)
             if outcome in USELESS:
                 count_failure(self.context, self.request)
             method = METHODS.get(self.request.method)
