@@ -54,6 +54,8 @@ class Config:
     run_middleware: str | Sequence[str] = "auto"
     #: No tool that writes exists on this site.
     read_only: bool = False
+    #: Answer at /health behind the endpoint whether this process can answer calls.
+    health: bool = False
 
     #: Longest request body, in bytes.
     max_body: int = 4 * 1024 * 1024

@@ -56,6 +56,7 @@ KEPT = {
         "exposure.tools.actions._action_names._kept",
         "exposure.tools.actions.arguments_of",
         "exposure.tools.records.page_definition",
+        "handlers.telemetry.durations",
         "subscriptions.receivers._watched._kept",
         "transports.threads.lanes._lanes",
         "transports.exchanges.ranges_of",

@@ -23,9 +23,9 @@ from mcp_django.tracing import SCOPE
 #: the site would pass on to other services what a client made up.
 TRACE_CONTEXT = ("traceparent", "tracestate")
 #: Upper bounds of the histogram in seconds, as the conventions have them.
-BUCKETS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
+DURATION_BOUNDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 #: The attribute that names the target of a method.
-TARGETS = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
+TARGET_NAMES = {"tools/call": "gen_ai.tool.name", "prompts/get": "gen_ai.prompt.name"}
 #: Attributes of a span that its metric has not: they are too many.
 UNMEASURED = ("jsonrpc.request.id", "mcp.session.id")
 
@@ -77,8 +77,12 @@ class CallSpan:
 
         facts: dict[str, Any] = {}
         name = self._request.params.get("name")
-        if self._request.method in TARGETS and outcome not in MADE_UP and isinstance(name, str):
-            facts[TARGETS[self._request.method]] = name
+        if (
+            self._request.method in TARGET_NAMES
+            and outcome not in MADE_UP
+            and isinstance(name, str)
+        ):
+            facts[TARGET_NAMES[self._request.method]] = name
             self._span.update_name(f"{self._request.method} {name}")
         if outcome is Outcome.CRASHED:
             code = INTERNAL_ERROR
@@ -102,7 +106,7 @@ def durations(provider: Any) -> Any:
         "mcp.server.operation.duration",
         unit="s",
         description="Seconds from the receipt of a request until its answer was made.",
-        explicit_bucket_boundaries_advisory=BUCKETS,
+        explicit_bucket_boundaries_advisory=DURATION_BOUNDS,
     )
 
 

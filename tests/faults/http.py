@@ -49,8 +49,8 @@ HTTP = Room(
         # Middleware
         "transports/middleware.py": [
             (
-                "user is not caller.user and user.pk != principal.user.pk",
-                "user is not caller.user and user.pk is None",
+                "user is not self.user and user.pk != principal.user.pk",
+                "user is not self.user and user.pk is None",
             ),
             ('        "set-cookie",\n', ""),
             (
