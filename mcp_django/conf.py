@@ -83,6 +83,8 @@ class Config:
     calls_per_minute: int = 600
     #: Dry runs that one principal may ask for in a minute.
     dry_runs_per_minute: int = 60
+    #: Seconds that dry runs of one principal may take in a minute, all together.
+    dry_run_seconds_per_minute: float = 10.0
     #: Completions that one principal may ask for in a minute.
     completions_per_minute: int = 300
     #: Calls of one method that may fail in a minute, for each principal.

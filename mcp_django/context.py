@@ -103,6 +103,8 @@ class CallContext:
     may_write: bool = False
     #: Where the call was counted against the limit of its tool.
     counted_as: str = ""
+    #: When a dry run has to end, by `time.monotonic`. None: it is none.
+    dry_run_ends: float | None = None
     #: The records that code of the site wrote into the log of the admin: label of the model, key.
     logged: list[tuple[str, str]] = field(default_factory=list)
     _value: float | None = None

@@ -24,7 +24,11 @@ class InvalidArguments(ToolError):
     """The arguments do not fit the schema of the tool."""
 
 
-class FormRefused(ToolError):
+class ValuesRefused(ToolError):
+    """Values were refused, which may tell of other records that have them."""
+
+
+class FormRefused(ValuesRefused):
     """A form of the admin refused values. The sentence has its errors by field."""
 
 

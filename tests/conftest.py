@@ -127,7 +127,7 @@ def clock(monkeypatch):
     What tests before have left there is forgotten, also what they have rolled back.
     """
     clock = Clock()
-    for memory in (authenticate.cache, generations, *throttles.ALL):
+    for memory in (authenticate.cache, generations, *throttles.shared_counts.limits):
         monkeypatch.setattr(memory, "clock", clock)
     throttles.clear()
     generations.forget()

@@ -10,10 +10,12 @@ BY_PLACE = {
     "auth.authenticate.cache._values",
     "auth.throttles.calls._windows",
     "auth.throttles.completions._windows",
+    "auth.throttles.dry_run_seconds._windows",
     "auth.throttles.dry_runs._windows",
     "auth.throttles.failed_calls._windows",
     "auth.throttles.refusals._windows",
     "auth.throttles.tool_calls._windows",
+    "auth.throttles.trying_now",
     "exposure.decisions._decisions._kept",
     "stores.cache_version.generations._readings",
     "exposure.prompts.stored._prompts._kept",
@@ -38,6 +40,7 @@ KEPT = {
     "code, settings and files": {
         "auth.authenticators._authenticators._kept",
         "auth.resource._routed",
+        "auth.throttles.calls.shared._thread._waiting",
         "conf.get_config",
         "connections.has_tenants",
         "exposure.admin_bridge.dry_runs.install",
@@ -65,6 +68,7 @@ KEPT = {
         "transports.middleware.with_endpoint",
     },
     "one thread, loop, call or stream": {
+        "auth.throttles.calls.shared.documents._of_thread",
         "connections._last_use",
         "context._running",
         "exposure.admin_bridge.dry_runs.current",

@@ -1,14 +1,13 @@
-"""How often one caller may do what. Each process counts in its own memory."""
+"""How often one caller may do what."""
 
 from __future__ import annotations
 
 import logging
 import math
-import threading
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from ipaddress import IPv6Address, IPv6Network, ip_address
 from types import SimpleNamespace
 from typing import Any
@@ -17,102 +16,40 @@ from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 
 from mcp_django.auth.authenticators import imported
+from mcp_django.auth.windows import Windows, shared_counts
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
-from mcp_django.exceptions import Limited
+from mcp_django.exceptions import Limited, ToolError, ValuesRefused
 from mcp_django.exposure.registry import registry
 from mcp_django.principal import Principal
 from mcp_django.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcp_django.protocol.jsonrpc import Request
 from mcp_django.protocol.results import ToolResult
 
-#: Seconds of a window.
-MINUTE = 60.0
 #: Failed authentications per address and minute.
 MOST_FAILURES = 100
 #: Clients that one address may register in a minute.
 MOST_REGISTRATIONS = 10
 
-
-@dataclass
-class Window:
-    ends: float
-    count: int = 0
-
-
-class Windows:
-    """Counts per key in fixed windows of a minute. Bounded: the oldest windows go first."""
-
-    def __init__(
-        self,
-        *,
-        limit: Callable[[], int],
-        size: int = 10_000,
-        clock: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self.limit = limit
-        self.size = size
-        self.clock = clock
-        self._windows: OrderedDict[str, Window] = OrderedDict()
-        self._lock = threading.RLock()
-
-    def __len__(self) -> int:
-        return len(self._windows)
-
-    def wait(self, key: str, *, limit: int | None = None) -> float | None:
-        """Seconds until this key may go on. None: now.
-
-        `limit` is that of the key, where not all keys have the same.
-        """
-        most = self.limit() if limit is None else limit
-        with self._lock:
-            window, now = self._windows.get(key), self.clock()
-            if window is None or window.ends <= now:
-                return None if most else MINUTE
-            return None if window.count < most else window.ends - now
-
-    def add(self, key: str, count: int = 1) -> None:
-        with self._lock:
-            window, now = self._windows.get(key), self.clock()
-            if window is None or window.ends <= now:
-                window = self._windows[key] = Window(now + MINUTE)
-                self._windows.move_to_end(key)
-                while len(self._windows) > self.size:
-                    self._windows.popitem(last=False)
-            window.count = max(0, window.count + count)
-
-    def take(self, key: str, *, limit: int | None = None) -> float | None:
-        """Count one, unless that would be too many: then the seconds to wait."""
-        with self._lock:
-            seconds = self.wait(key, limit=limit)
-            if seconds is None:
-                self.add(key)
-            return seconds
-
-    def clear(self) -> None:
-        with self._lock:
-            self._windows.clear()
-
-
-calls = Windows(limit=lambda: get_config().calls_per_minute)
+counted = partial(Windows, shared=shared_counts)
+calls = counted("calls", limit=lambda: get_config().calls_per_minute)
 #: Of one tool, whose limit staff may have set.
-tool_calls = Windows(limit=lambda: get_config().calls_per_minute)
-dry_runs = Windows(limit=lambda: get_config().dry_runs_per_minute)
-completions = Windows(limit=lambda: get_config().completions_per_minute)
+tool_calls = counted("tool calls", limit=lambda: get_config().calls_per_minute)
+dry_runs = counted("dry runs", limit=lambda: get_config().dry_runs_per_minute)
+dry_run_seconds = counted("seconds", limit=lambda: get_config().dry_run_seconds_per_minute)
+completions = counted("completions", limit=lambda: get_config().completions_per_minute)
 #: Calls whose arguments were of no use.
-failed_calls = Windows(limit=lambda: get_config().failures_per_minute)
+failed_calls = counted("failed calls", limit=lambda: get_config().failures_per_minute)
 #: Refusals that are recorded: the first of a minute, so that a flood stays cheap.
-refusals = Windows(limit=lambda: 1)
-failures = Windows(limit=lambda: MOST_FAILURES)
+refusals = counted("refusals", limit=lambda: 1)
+failures = counted("failures", limit=lambda: MOST_FAILURES)
 #: Clients that register themselves with mcp_django.oauth, per address.
-registrations = Windows(limit=lambda: MOST_REGISTRATIONS)
-
-ALL = (calls, tool_calls, dry_runs, completions, failed_calls, refusals, failures, registrations)
+registrations = counted("registrations", limit=lambda: MOST_REGISTRATIONS)
 
 
 def clear() -> None:
     """Forget what was counted, for tests."""
-    for windows in ALL:
+    for windows in shared_counts.limits:
         windows.clear()
 
 
@@ -179,15 +116,57 @@ def is_dry_run(tool: str, arguments: Mapping[str, Any]) -> bool:
     return bool(arguments.get("dry_run")) and tool not in registry.tools
 
 
-def check_dry_run(context: CallContext) -> None:
-    """Count a dry run. Raises Limited when there were too many within the minute.
+#: The principals of whom a dry run goes on.
+trying_now: dict[str, object] = {}
+
+
+@contextmanager
+def dry_running(context: CallContext) -> Iterator[None]:
+    """Count a dry run, and behind it its seconds. Raises Limited when there were too many within
+    the minute, when they took too long, and for a second one at once.
 
     One answers as the write would, and leaves no trace where people look: whoever guesses at
-    unique values of records that they may not see would guess by dry runs.
+    unique values of records that they may not see would guess by dry runs. Meanwhile it has locks
+    that others wait for, on SQLite the one of the database.
     """
+    key, mine = context.principal.key, object()
+    if trying_now.setdefault(key, mine) is not mine:
+        raise Limited("You have another dry run that goes on. Wait for its answer first.")
+    began = time.monotonic()
+    try:
+        if (wait := dry_run_seconds.wait(key)) is not None:
+            raise Limited(f"Your dry runs took too long. {come_back(wait)}")
+        count_dry_run(context)
+        context.dry_run_ends = began + dry_run_seconds.left(key)
+        try:
+            yield
+        finally:
+            dry_run_seconds.add(key, time.monotonic() - began)
+    finally:
+        del trying_now[key]
+
+
+def count_dry_run(context: CallContext) -> None:
+    """Raise Limited when there were too many within the minute."""
     wait = dry_runs.take(context.principal.key)
     if wait is not None:
-        raise Limited(f"Too many dry runs. {come_back(wait)}")
+        raise Limited(f"Too many dry runs, or writes that were refused. {come_back(wait)}")
+
+
+def count_refused_write(context: CallContext, error: ToolError) -> ToolError:
+    """Count a write whose values were refused as a dry run: it tells as much of unique values.
+
+    Return the error, or Limited in its place when there were too many within the minute.
+    """
+    refused = any(isinstance(each, ValuesRefused) for each in (error, error.__cause__))
+    # Where no dry run is allowed, the limit of failed calls holds alone: people learn what is
+    # wrong with a write.
+    if refused and get_config().dry_runs_per_minute:
+        try:
+            count_dry_run(context)
+        except Limited as limited:
+            return limited
+    return error
 
 
 def come_back(wait: float) -> str:

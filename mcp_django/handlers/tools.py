@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from contextlib import nullcontext
 from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ from django.apps import apps
 from django.utils.translation import get_language
 
 from mcp_django.auth.resource import bearer_challenge
-from mcp_django.auth.throttles import check_dry_run, check_tool, is_dry_run
+from mcp_django.auth.throttles import check_tool, count_refused_write, dry_running, is_dry_run
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound, ToolError
 from mcp_django.exposure.admin_bridge import rights as write_rights
@@ -149,11 +150,11 @@ def call_tool(context: CallContext, params: dict[str, Any]) -> Outcome:
     if context.sent_params is not None:
         check_params(context.sent_params, call.arguments or {}, tool.definition.param_headers)
     decided = rights.exposed.decisions.tools.get(tool.name)
+    arguments: Mapping[str, Any] = call.arguments or {}
+    is_tried = is_dry_run(tool.name, arguments)
     try:
         check_tool(context, tool.name, limit=None if decided is None else decided.calls_per_minute)
-        arguments: Mapping[str, Any] = call.arguments or {}
-        if is_dry_run(tool.name, arguments):
-            check_dry_run(context)
-        return tool.call(context, rights, approved(context, rights, tool, arguments))
+        with dry_running(context) if is_tried else nullcontext():
+            return tool.call(context, rights, approved(context, rights, tool, arguments))
     except ToolError as error:
-        return ToolResult.of_error(error)
+        return ToolResult.of_error(error if is_tried else count_refused_write(context, error))

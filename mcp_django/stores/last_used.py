@@ -42,11 +42,14 @@ class Uses:
     def note(self, key: Hashable, write: Callable[[], object]) -> None:
         """Have `write` called soon, in another thread. Never waits, and never raises."""
         schemas = current_schemas()
-        key = key, schemas
+        self.queue((key, schemas), entered(schemas)(write))
+
+    def queue(self, key: Hashable, write: Callable[[], object]) -> None:
+        """The same for what belongs to no tenant."""
         with self._changed:
             if key not in self._waiting and len(self._waiting) >= self.room:
                 return
-            self._waiting[key] = entered(schemas)(write)
+            self._waiting[key] = write
             if self._thread is None:
                 thread = threading.Thread(target=self._run, name="mcp-uses", daemon=True)
                 # Late at the end of a process there are no new threads.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -16,7 +17,14 @@ from django.db.models import Model, QuerySet
 
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
-from mcp_django.exceptions import NotDone, NotFound, QueryError, ToolError
+from mcp_django.exceptions import (
+    Limited,
+    NotDone,
+    NotFound,
+    QueryError,
+    ToolError,
+    ValuesRefused,
+)
 from mcp_django.exposure.admin_bridge import history
 from mcp_django.exposure.admin_bridge.deletes import Deletion, check_within, deletion_words
 from mcp_django.exposure.admin_bridge.dry_runs import dry_run
@@ -250,8 +258,10 @@ def save_each(
                 digest=digest_of_json(*map(str, keys)),
                 preview=lambda: {"records": len(keys)},
             )
-        made = []
+        made: list[dict[str, Any]] = []
+        began = time.monotonic()
         for done, change in enumerate(changes, start=1):
+            check_time(context, began, done=len(made), total=len(changes))
             context.progress(done, total=len(changes))
             try:
                 with writing(using):
@@ -269,6 +279,22 @@ def save_each(
         }
 
     return perform(work, model=model, dry_run=given.dry_run)
+
+
+def check_time(context: CallContext, began: float, *, done: int, total: int) -> None:
+    """Raise Limited where a dry run of so many records will not end in the time that is left,
+    since others wait for its locks. It says how many would.
+    """
+    if context.dry_run_ends is None or not done:
+        return
+    now = time.monotonic()
+    each, left = (now - began) / done, context.dry_run_ends - now
+    if each * (total - done) > left:
+        fitting = int(left / each)
+        raise Limited(
+            f"A dry run of {total} records takes too long. Nothing was changed. "
+            + (f"Name at most {fitting} records." if fitting > 0 else "Try again in a minute.")
+        )
 
 
 def open_form(
@@ -523,7 +549,8 @@ def writing(using: str) -> Iterator[None]:
         if isinstance(error, OperationalError) and not is_timeout(error):
             raise
         reason = next(text for kind, text in REASONS.items() if isinstance(error, kind))
-        raise ToolError(f"Nothing was saved: {reason}") from error
+        refusal = ValuesRefused if isinstance(error, IntegrityError) else ToolError
+        raise refusal(f"Nothing was saved: {reason}") from error
 
 
 def answer_of(rights: Rights, change: RecordChange, *, is_new: bool = False) -> dict[str, Any]:
