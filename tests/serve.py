@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import signal
 import socket
@@ -14,15 +15,25 @@ from wsgiref.simple_server import WSGIRequestHandler
 # Before Django reads them.
 site = importlib.import_module(os.environ["DJANGO_SETTINGS_MODULE"])
 site.DATABASES["default"]["NAME"] = os.environ["SERVED_DATABASE"]
-site.MCP_DJANGO = {
-    **getattr(site, "MCP_DJANGO", {}),
-    "AUDIT": os.environ["SERVED_AUDIT"] == "yes",
-    "SESSION_CACHE": os.environ["SERVED_CACHE"],
-}
+changes = json.loads(os.environ["SERVED_SETTINGS"])
+site.MCP_DJANGO = {**getattr(site, "MCP_DJANGO", {}), **changes}
+if "SERVED_PREFIX" in os.environ:
+    site.CACHES["redis"]["KEY_PREFIX"] = os.environ["SERVED_PREFIX"]
 
 from mcp_django.asgi import get_mcp_application  # noqa: E402  as in anybody's asgi.py
 
 application = get_mcp_application()
+
+if "SERVED_MINUTE" in os.environ:
+    # Processes that count the calls of a minute are in the same one until they end.
+    from mcp_django.auth.windows import shared_counts
+
+    for windows in shared_counts.limits:
+        windows.clock = float
+if "SERVED_SESSIONS" in os.environ:
+    from mcp_django.stores import bounds
+
+    bounds.MOST_SESSIONS = int(os.environ["SERVED_SESSIONS"])
 
 
 def ready(port: int) -> None:

@@ -4,7 +4,8 @@ connections, and keeps what a process keeps in production.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from typing import Any
@@ -39,16 +40,26 @@ class SocketClient(CheckedClient):
 
 
 @contextmanager
-def served(interface: str, *, audit: bool = True, session_cache: str = "default") -> Iterator[int]:
-    """Its port. Over ASGI or WSGI, with the settings of the test and its database.
+def served(
+    interface: str,
+    *,
+    audit: bool = True,
+    session_cache: str = "default",
+    settings_of_site: Mapping[str, Any] = {},
+    **variables: str,
+) -> Iterator[int]:
+    """Its port. Over ASGI or WSGI, with the settings of the test and its database. `variables` are
+    those that tests/serve.py reads.
 
     Records of calls are written later: perhaps when the database was emptied for another test.
     """
     environ = {
         "DJANGO_SETTINGS_MODULE": settings.SETTINGS_MODULE,
         "SERVED_DATABASE": str(connection.settings_dict["NAME"]),
-        "SERVED_AUDIT": "yes" if audit else "no",
-        "SERVED_CACHE": session_cache,
+        "SERVED_SETTINGS": json.dumps(
+            {"AUDIT": audit, "SESSION_CACHE": session_cache, **settings_of_site}
+        ),
+        **variables,
     }
     with live_server(interface, module="tests.serve", **environ) as (_, port):
         yield port

@@ -40,7 +40,6 @@ KEPT = {
     "code, settings and files": {
         "auth.authenticators._authenticators._kept",
         "auth.resource._routed",
-        "auth.throttles.calls.shared._thread._waiting",
         "conf.get_config",
         "connections.has_tenants",
         "exposure.admin_bridge.dry_runs.install",

@@ -27,7 +27,7 @@ from mcp_django.conf import Config, get_config
 from mcp_django.connections import close_connections
 from mcp_django.signing import digest_of
 from mcp_django.stores.documents import Documents, is_of_one_process, make_cache
-from mcp_django.stores.last_used import Uses
+from mcp_django.stores.last_used import uses
 from mcp_django.stores.transactions import database_of, turns
 
 logger = logging.getLogger("mcp_django")
@@ -135,14 +135,12 @@ class SharedCounts:
     def __init__(self, make: Callable[[], BaseCache] = make_cache) -> None:
         self._make = make
         self.limits: list[Windows] = []
-        self._thread = Uses()
         self._failed_at = 0.0
         self.forget()
 
     def forget(self) -> None:
-        """Start again. After a fork the counts are the parent's, and its thread is not here."""
+        """Start again. After a fork the counts are the parent's."""
         self.documents = Documents(self._make)
-        self._thread.forget()
         self._is_due = False
         #: The settings with which each process counts for itself.
         self._alone: Config | None = None
@@ -150,11 +148,11 @@ class SharedCounts:
             windows.clear()
 
     def tell_soon(self) -> None:
-        """Have other processes told in a thread. Never waits, and never raises."""
+        """Have other processes told in another thread. Never waits, and never raises."""
         # Only test runners make an outbox. Nobody else counts with their process.
         if not (self._is_due or self._alone is get_config() or "outbox" in vars(mail)):
             self._is_due = True
-            self._thread.queue("counts", self._tell)
+            uses.queue("counts", self._tell)
 
     def _tell(self) -> None:
         time.sleep(SHARED_AFTER)

@@ -2,7 +2,7 @@
 
 Such a write may have to wait: on SQLite for the one lock, on other databases for the row. So a
 call only queues it, and a thread with a connection of its own writes it. What fails is written
-with the next use.
+with the next use. The thread also exchanges what processes count: see mcp_django.auth.windows.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Uses:
         self.queue((key, schemas), entered(schemas)(write))
 
     def queue(self, key: Hashable, write: Callable[[], object]) -> None:
-        """The same for what belongs to no tenant."""
+        """Do the same for what belongs to no tenant."""
         with self._changed:
             if key not in self._waiting and len(self._waiting) >= self.room:
                 return

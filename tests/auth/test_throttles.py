@@ -1,38 +1,15 @@
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-
 import pytest
 from django.core.cache import cache
 from django.test import RequestFactory
 
 from mcp_django.auth.throttles import client_address
-from mcp_django.auth.windows import Windows
 from mcp_django.models import CallRecord
 from mcp_django.testing import ProtocolFailure
 from tests.clients import CheckedClient, over_asgi_and_wsgi
 
 pytestmark = [pytest.mark.django_db, pytest.mark.client(record=True)]
-
-
-def test_the_counters_are_bounded_and_the_oldest_goes_first(clock):
-    windows = Windows("calls", limit=lambda: 1, size=2, clock=clock)
-
-    for key in "abc":
-        windows.add(key)
-
-    assert len(windows) == 2
-    assert windows.wait("a") is None
-    assert windows.wait("c") == 60
-
-
-def test_threads_together_get_no_more_than_one_would(clock):
-    windows = Windows("calls", limit=lambda: 50, clock=clock)
-
-    with ThreadPoolExecutor(8) as threads:
-        answers = list(threads.map(windows.take, ["key"] * 400))
-
-    assert answers.count(None) == 50
 
 
 @pytest.mark.parametrize(
