@@ -110,6 +110,8 @@ def unmet(setting: Field[Any], value: object) -> str | None:
         return None if is_all or is_known else 'a list of apps and models, as "shop.order"'
     if setting.name == "registration":
         return None if value in REGISTRATION else f"one of {', '.join(REGISTRATION)}"
+    if (setting.name, value) == ("dry_runs_per_minute", 0):
+        return None
     kind = type(getattr(Config(), setting.name))
     if kind is tuple:
         return None if is_list_of_names(value) else "a list of strings"

@@ -83,6 +83,7 @@ OAUTH_OF_DRF = "oauth2_provider.contrib.rest_framework.OAuth2Authentication"
             for name, value in (
                 *(("THROTTLES", [f"{PLAIN}.OnlyReading"]), ("TOOL_TIMEOUT", 1)),
                 *(("QUERY_THREADS", 2), ("QUERY_THREADS", None), ("ADMIN_SITES", ())),
+                *(("DRY_RUNS_PER_MINUTE", 0), ("DRY_RUN_SECONDS_PER_MINUTE", 0.5)),
                 *(("RUN_MIDDLEWARE", []), ("RUN_MIDDLEWARE", "none")),
                 ("STAFF_MAY_OPEN", ["shop", "auth.User"]),
                 *(("PUBLIC_URL", url) for url in ("http://127.0.0.1:8000", "https://[::1]:8443")),

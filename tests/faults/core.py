@@ -116,5 +116,9 @@ AUTH = Room(
                 "IPv6Network((int(address), 128), strict=False)",
             )
         ],
+        "auth/windows.py": [
+            ("max(0, totals.get(digest, count) - count)", "0"),
+            ("totals.get(digest, 0) + count - window.sent", "totals.get(digest, 0) + count"),
+        ],
     },
 )
