@@ -18,7 +18,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 
 from django.core import mail
 from django.core.cache import BaseCache
@@ -50,34 +50,26 @@ class Window:
     others: float = 0
 
 
+@dataclass(eq=False)
 class Windows:
     """The counts of one limit. Bounded: the oldest windows go first."""
 
-    def __init__(
-        self,
-        name: str,
-        *,
-        limit: Callable[[], float],
-        shared: SharedCounts | None = None,
-        size: int = MOST_KEYS,
-        clock: Callable[[], float] = time.time,
-    ) -> None:
-        self.name = name
-        self.limit = limit
-        self.shared = shared
-        self.size = size
-        self.clock = clock
+    name: str
+    _: KW_ONLY
+    limit: Callable[[], float]
+    shared: SharedCounts | None = None
+    size: int = MOST_KEYS
+    clock: Callable[[], float] = time.time
+
+    def __post_init__(self) -> None:
         self.clear()
-        if shared is not None:
-            shared.limits.append(self)
+        if self.shared is not None:
+            self.shared.limits.append(self)
 
     def clear(self) -> None:
         # Also after a fork, when another thread of the parent may have the lock.
         self._lock = threading.RLock()
         self._windows: OrderedDict[str, Window] = OrderedDict()
-
-    def __len__(self) -> int:
-        return len(self._windows)
 
     def _current(self, key: str, now: float) -> Window | None:
         window = self._windows.get(key)
