@@ -36,7 +36,7 @@ calls = counted("calls", limit=lambda: get_config().calls_per_minute)
 #: Of one tool, whose limit staff may have set.
 tool_calls = counted("tool calls", limit=lambda: get_config().calls_per_minute)
 dry_runs = counted("dry runs", limit=lambda: get_config().dry_runs_per_minute)
-dry_run_seconds = counted("seconds", limit=lambda: get_config().dry_run_seconds_per_minute)
+dry_run_seconds = counted("dry run seconds", limit=lambda: get_config().dry_run_seconds_per_minute)
 completions = counted("completions", limit=lambda: get_config().completions_per_minute)
 #: Calls whose arguments were of no use.
 failed_calls = counted("failed calls", limit=lambda: get_config().failures_per_minute)
@@ -116,6 +116,8 @@ def is_dry_run(tool: str, arguments: Mapping[str, Any]) -> bool:
     return bool(arguments.get("dry_run")) and tool not in registry.tools
 
 
+#: Seconds of one dry run that can be foreseen. Others wait for SQLite's lock for five.
+LONGEST_DRY_RUN = 4.0
 #: The principals of whom a dry run goes on.
 trying_now: dict[str, object] = {}
 
@@ -137,7 +139,7 @@ def dry_running(context: CallContext) -> Iterator[None]:
         if (wait := dry_run_seconds.wait(key)) is not None:
             raise Limited(f"Your dry runs took too long. {come_back(wait)}")
         count_dry_run(context)
-        context.dry_run_ends = began + dry_run_seconds.left(key)
+        context.dry_run_ends = began + min(dry_run_seconds.left(key), LONGEST_DRY_RUN)
         try:
             yield
         finally:

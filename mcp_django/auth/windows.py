@@ -5,8 +5,8 @@ what is new to a document in the cache of sessions, and reads there what other p
 So a limit is exceeded by what they count in a second, at most, and a process that starts anew
 learns what was counted before.
 
-Windows are the minutes of the wall clock, which all processes have. So in a minute that begins
-within one of them twice as much may pass: half of it before the next one begins, half behind that.
+Windows are the minutes of the wall clock, which all processes have. So within sixty seconds around
+the end of one of them twice as much may pass, and never more.
 """
 
 from __future__ import annotations
@@ -144,7 +144,9 @@ class SharedCounts:
         # Only test runners make an outbox. Nobody else counts with their process.
         if not (self._is_due or self._alone is get_config() or "outbox" in vars(mail)):
             self._is_due = True
-            uses.queue("counts", self._tell)
+            # Refused where too much waits. The next count tries again.
+            if not uses.queue("counts", self._tell):
+                self._is_due = False
 
     def _tell(self) -> None:
         time.sleep(SHARED_AFTER)

@@ -44,11 +44,11 @@ class Uses:
         schemas = current_schemas()
         self.queue((key, schemas), entered(schemas)(write))
 
-    def queue(self, key: Hashable, write: Callable[[], object]) -> None:
-        """Do the same for what belongs to no tenant."""
+    def queue(self, key: Hashable, write: Callable[[], object]) -> bool:
+        """Do the same for what belongs to no tenant. False: too much waits already."""
         with self._changed:
             if key not in self._waiting and len(self._waiting) >= self.room:
-                return
+                return False
             self._waiting[key] = write
             if self._thread is None:
                 thread = threading.Thread(target=self._run, name="mcp-uses", daemon=True)
@@ -57,6 +57,7 @@ class Uses:
                     thread.start()
                     self._thread = thread
             self._changed.notify()
+            return True
 
     # In the thread.
 

@@ -19,6 +19,8 @@ MCP_DJANGO = {
     "ADMIN_SITES": ["fuzz", "admin", "workshop", "library"],
     "CALLS_PER_MINUTE": 10**9,
     "COMPLETIONS_PER_MINUTE": 10**9,
+    "DRY_RUNS_PER_MINUTE": 10**9,
+    "DRY_RUN_SECONDS_PER_MINUTE": 10**9,
     "FAILURES_PER_MINUTE": 10**9,
     # Far fewer than a run opens: the oldest must go.
     "MAX_STREAMS_PER_PRINCIPAL": 8,
