@@ -112,14 +112,14 @@ BUDGET = {
     ("protocol",): 1_988,
     ("exposure",): 4_499,
     ("exposure/query",): 5_718,
-    ("exposure/admin_bridge", "exposure/forms"): 5_674,
+    ("exposure/admin_bridge", "exposure/forms"): 5_701,
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_195,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_423,
-    ("stores", "transports"): 8_257,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_595,
+    ("stores", "transports"): 8_261,
     ("admin",): 4_292,
-    ("", "templating", "testing", "management", "templatetags"): 3_768,
+    ("", "templating", "testing", "management", "templatetags"): 3_778,
     ("oauth",): 1_822,
 }
 
