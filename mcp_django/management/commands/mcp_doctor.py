@@ -1,0 +1,132 @@
+"""Find out why an assistant cannot connect, and say what to type."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from argparse import ArgumentParser
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.core.management.base import BaseCommand, CommandError
+
+from mcp_django.audit.entries import printable
+from mcp_django.auth.redaction import REDACTED
+from mcp_django.auth.resource import endpoint_url
+from mcp_django.conf import get_config
+from mcp_django.management.doctor import Finding, info
+from mcp_django.management.doctor.endpoint import CLIENTS, PublicEndpoint, inspect_endpoint
+from mcp_django.management.doctor.site import inspect_site
+
+TOKEN = "MCP_TOKEN"  # noqa: S105  the name of a variable
+SEVERITIES = ("ok", "info", "warning", "error")
+
+
+class Command(BaseCommand):
+    help = (
+        "Find out why an assistant cannot connect, and say what to type. Asks the site itself, "
+        "and its address as clients do. Changes nothing."
+    )
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "url",
+            metavar="URL",
+            nargs="?",
+            help="What clients connect to. Default: what PUBLIC_URL says, if it is set.",
+        )
+        parser.add_argument(
+            "--as",
+            action="append",
+            dest="clients",
+            choices=CLIENTS,
+            help="The client whose requests are sent. Repeatable. Default: all of them.",
+        )
+        parser.add_argument(
+            "--origin",
+            action="append",
+            dest="origins",
+            default=[],
+            help="Where the pages of a client in a browser are from. Repeatable. Those of "
+            "ALLOWED_ORIGINS are asked about in any case.",
+        )
+        parser.add_argument(
+            "--token",
+            help=f"A token for the address. Better: in the environment variable {TOKEN}, where "
+            "other users of this machine do not see it.",
+        )
+        parser.add_argument(
+            "--timeout", type=float, default=10.0, help="Seconds to wait for an answer."
+        )
+        parser.add_argument(
+            "--fail-level",
+            choices=SEVERITIES[1:],
+            default="error",
+            help="The least severity that makes the exit status 1. Default: error.",
+        )
+        parser.add_argument("--json", action="store_true", dest="as_json", help="For programs.")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        token = checked_token(options["token"] or os.environ.get(TOKEN, ""))
+        groups = {"The site": list(inspect_site())}
+        is_readable = all(one.check != "mcp_django.E003" for one in groups["The site"])
+        own_url = endpoint_url() if is_readable else ""
+        if url := checked_url(options["url"] or own_url):
+            allowed = get_config().allowed_origins if is_readable else ()
+            timeout = options["timeout"]
+            found = inspect_endpoint(
+                PublicEndpoint(url, token=token, own_url=own_url, timeout=timeout),
+                clients=options["clients"] or list(CLIENTS),
+                origins=dict.fromkeys([*options["origins"], *allowed]),
+            )
+            groups[url] = list(found)
+        else:
+            note = info("No address was asked.", "python manage.py mcp_doctor URL")
+            groups["The site"].append(note)
+        text = "\n".join(as_json(groups) if options["as_json"] else as_lines(groups))
+        # Servers may send back what they get.
+        self.stdout.write(text.replace(token, REDACTED) if token else text)
+        worst = max(SEVERITIES.index(one.severity) for found in groups.values() for one in found)
+        if worst >= SEVERITIES.index(options["fail_level"]):
+            sys.exit(1)
+
+
+def checked_token(text: str) -> str:
+    """Return a token that a header may have. Raises CommandError, which does not show it."""
+    token = text.strip()
+    if not (token.isascii() and token.isprintable()):
+        raise CommandError("The token has characters that no token has.")
+    return token
+
+
+def checked_url(url: str) -> str:
+    """Return the address, which may be empty. Raises CommandError for what is not one."""
+    try:
+        parts = urlsplit(url)
+        is_address = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        is_address = False
+    if url and (not is_address or "@" in parts.netloc):
+        raise CommandError("Write the address as clients do: https://shop.example.com/mcp")
+    return url
+
+
+def as_json(groups: Mapping[str, Sequence[Finding]]) -> Iterator[str]:
+    rows = [{"about": about, **asdict(one)} for about, found in groups.items() for one in found]
+    yield json.dumps(rows, indent=2)
+
+
+def as_lines(groups: Mapping[str, Sequence[Finding]]) -> Iterator[str]:
+    """Yield the lines for people: what was asked, what was found out, and what to type."""
+    for about, found in groups.items():
+        yield about
+        for one in found:
+            check = f"{one.check}: " if one.check else ""
+            yield f"  {one.severity:<8} {check}{printable(one.sentence)}"
+            yield from (f"           - {printable(client)}" for client in one.clients)
+            if one.hint:
+                yield f"           > {printable(one.hint)}"
