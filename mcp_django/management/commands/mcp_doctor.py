@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from argparse import ArgumentParser
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
-from urllib.parse import urlsplit
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -18,7 +18,12 @@ from mcp_django.auth.redaction import REDACTED
 from mcp_django.auth.resource import endpoint_url
 from mcp_django.conf import get_config
 from mcp_django.management.doctor import Finding, info
-from mcp_django.management.doctor.endpoint import CLIENTS, PublicEndpoint, inspect_endpoint
+from mcp_django.management.doctor.endpoint import (
+    CLIENTS,
+    PublicEndpoint,
+    inspect_endpoint,
+    is_address,
+)
 from mcp_django.management.doctor.site import inspect_site
 
 TOKEN = "MCP_TOKEN"  # noqa: S105  the name of a variable
@@ -70,12 +75,16 @@ class Command(BaseCommand):
         )
         parser.add_argument("--json", action="store_true", dest="as_json", help="For programs.")
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, *args: Any, url: str | None, **options: Any) -> None:
         token = checked_token(options["token"] or os.environ.get(TOKEN, ""))
-        groups = {"The site": list(inspect_site())}
-        is_readable = all(one.check != "mcp_django.E003" for one in groups["The site"])
+        if url and not is_address(url):
+            raise CommandError("Write the address as clients do: https://shop.example.com/mcp")
+        site = list(inspect_site())
+        groups = {"The site": site}
+        is_readable = all(one.check != "mcp_django.E003" for one in site)
         own_url = endpoint_url() if is_readable else ""
-        if url := checked_url(options["url"] or own_url):
+        url = url or own_url
+        if is_address(url):
             allowed = get_config().allowed_origins if is_readable else ()
             timeout = options["timeout"]
             found = inspect_endpoint(
@@ -85,8 +94,7 @@ class Command(BaseCommand):
             )
             groups[url] = list(found)
         else:
-            note = info("No address was asked.", "python manage.py mcp_doctor URL")
-            groups["The site"].append(note)
+            site.append(info("No address was asked.", "python manage.py mcp_doctor URL"))
         text = "\n".join(as_json(groups) if options["as_json"] else as_lines(groups))
         # Servers may send back what they get.
         self.stdout.write(text.replace(token, REDACTED) if token else text)
@@ -96,23 +104,11 @@ class Command(BaseCommand):
 
 
 def checked_token(text: str) -> str:
-    """Return a token that a header may have. Raises CommandError, which does not show it."""
+    """Return what may be a token (RFC 6750, 2.1). Raises CommandError, which does not show it."""
     token = text.strip()
-    if not (token.isascii() and token.isprintable()):
+    if token and not re.fullmatch(r"[\w\-.~+/]+=*", token, re.ASCII):
         raise CommandError("The token has characters that no token has.")
     return token
-
-
-def checked_url(url: str) -> str:
-    """Return the address, which may be empty. Raises CommandError for what is not one."""
-    try:
-        parts = urlsplit(url)
-        is_address = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        is_address = False
-    if url and (not is_address or "@" in parts.netloc):
-        raise CommandError("Write the address as clients do: https://shop.example.com/mcp")
-    return url
 
 
 def as_json(groups: Mapping[str, Sequence[Finding]]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from email.message import Message
 from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from typing import Any, NamedTuple
-from urllib.parse import SplitResult, urljoin, urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 from mcp_django.auth.authenticators import is_loopback
 from mcp_django.management.doctor import Finding, error, info, judge_clock, ok, warning
@@ -102,6 +102,16 @@ class PublicAnswer:
         return " ".join(title[1].decode("utf-8", "replace").split()) if title else ""
 
 
+def is_address(url: str) -> bool:
+    """Return whether this is an address of the web, without a name and a password in it."""
+    try:
+        parts = urlsplit(url)
+        is_complete = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        return False
+    return bool(is_complete) and "@" not in parts.netloc
+
+
 class Unreachable(Exception):
     """There is no answer. Has the finding that says why."""
 
@@ -118,6 +128,7 @@ class PublicEndpoint:
         #: Where the site says that it is.
         self.own_url = own_url
         self.parts = urlsplit(url)
+        self.root = f"{self.parts.scheme}://{self.parts.netloc}"
 
     def connect(self, parts: SplitResult) -> HTTPConnection:
         host, port = parts.hostname or "", parts.port
@@ -156,11 +167,14 @@ class PublicEndpoint:
 
     def try_get(self, url: str) -> PublicAnswer:
         """Return the answer of another address, or one of status 0 where nothing answers."""
+        nothing = PublicAnswer(status=0, headers=Message(), body=b"")
+        if not is_address(url):
+            return nothing
         try:
             # Clients send no User-Agent there: anthropics/claude-code#47390, openai/codex#12859.
             return self.send("GET", url=url, headers={"Accept": JSON})
         except Unreachable:
-            return PublicAnswer(status=0, headers=Message(), body=b"")
+            return nothing
 
     def call(
         self, habits: ClientHabits, method: str, *, session: str = "", **params: Any
@@ -324,7 +338,8 @@ def explain_status(endpoint: PublicEndpoint, answer: PublicAnswer, *, origin: st
     """Return what to do about an answer that is neither a result nor 401."""
     parts, status, words = endpoint.parts, answer.status, answer.words
     if 300 <= status < 400:
-        target = urljoin(endpoint.url, answer.headers.get("Location", ""))
+        target = answer.headers.get("Location", "")
+        target = endpoint.root + target if target.startswith("/") else target
         return error(
             f"The address redirects to {target}, and clients do not post there again.",
             f"Give clients the address {target}, or serve {parts.path} without a redirect.",
@@ -407,10 +422,9 @@ def inspect_page(endpoint: PublicEndpoint, origin: str) -> Iterator[Finding]:
 
 def inspect_sign_in(endpoint: PublicEndpoint, challenge: str) -> Iterator[Finding]:
     """Yield what a client finds that goes from a 401 to the authorization server."""
-    parts = endpoint.parts
-    root = f"{parts.scheme}://{parts.netloc}"
     pointer = re.search(r'resource_metadata="([^"]+)"', challenge)
-    url = pointer[1] if pointer else f"{root}/.well-known/oauth-protected-resource{parts.path}"
+    well_known = "/.well-known/oauth-protected-resource"
+    url = pointer[1] if pointer else f"{endpoint.root}{well_known}{endpoint.parts.path}"
     if not challenge:
         yield error(
             "The 401 has no header WWW-Authenticate, so clients do not know what to present.",
@@ -418,18 +432,17 @@ def inspect_sign_in(endpoint: PublicEndpoint, challenge: str) -> Iterator[Findin
         )
     answer = endpoint.try_get(url)
     issuers = answer.content.get("authorization_servers") if answer.status == 200 else None
+    if not pointer and not issuers:
+        yield warning(
+            "People cannot sign in, so clients that take no token, such as ChatGPT, cannot "
+            "connect.",
+            "python manage.py mcp_oauth",
+        )
+        return
     if not isinstance(issuers, list) or not issuers:
-        yield (
-            error(
-                f"Clients look for metadata at {url}, and get {answer.status or 'no answer'}.",
-                "Let the proxy pass /.well-known/oauth-protected-resource to the site.",
-            )
-            if pointer
-            else warning(
-                "People cannot sign in, so clients that take no token, such as ChatGPT, cannot "
-                "connect.",
-                "python manage.py mcp_oauth",
-            )
+        yield error(
+            f"Clients look for metadata at {url}, and get {answer.status or 'no answer'}.",
+            f"Let the proxy pass {well_known} to the site, or correct PUBLIC_URL.",
         )
         return
     resource = str(answer.content.get("resource"))
@@ -437,11 +450,11 @@ def inspect_sign_in(endpoint: PublicEndpoint, challenge: str) -> Iterator[Findin
         yield error(
             f"The metadata are about {resource}, so clients that connect to {endpoint.url} do "
             "not go on.",
-            f'MCP_DJANGO = {{..., "PUBLIC_URL": "{root}"}}, or give clients the address '
-            f"{resource}",
+            f'MCP_DJANGO = {{..., "PUBLIC_URL": "{endpoint.root}"}}, or give clients the '
+            f"address {resource}",
         )
-    for issuer in issuers[:MOST_ISSUERS]:
-        yield from inspect_issuer(endpoint, str(issuer))
+    for issuer in filter(is_address, map(str, issuers[:MOST_ISSUERS])):
+        yield from inspect_issuer(endpoint, issuer)
 
 
 def inspect_issuer(endpoint: PublicEndpoint, issuer: str) -> Iterator[Finding]:
