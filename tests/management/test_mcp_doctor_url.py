@@ -6,7 +6,7 @@ import json
 import socket
 import ssl
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from contextlib import closing, suppress
 from datetime import timedelta
 
 import pytest
@@ -15,6 +15,7 @@ from django.db import connection
 from django.utils import timezone
 
 from mcp_django.models import PersonalToken, ServerSettings
+from mcp_django.testing import ProtocolFailure
 from tests.management.faulty_proxy import Fault, FaultyProxy
 from tests.served import SocketClient, served
 from tests.transports.live_servers import free_port, live_server
@@ -267,21 +268,26 @@ def test_what_the_site_refuses_is_named_with_what_to_type(diagnose, token, name)
 
 @pytest.fixture
 def closed(site, token):
-    """The site is closed, and open again for the next test: it looks once in a second."""
-    row = ServerSettings.objects.create(server="default", closed=True)
-    yield
-    row.delete()
+    """The server is closed, and open again for the next test: it looks once in a second."""
     port = int(site.removesuffix("/mcp").rpartition(":")[2])
     client = SocketClient(port, token=token.secret)
-    wait_until(lambda: client.post(client.message("server/discover")).status == 200, pause=0.1)
+
+    def is_open():
+        with suppress(ProtocolFailure):
+            return client.discover()
+        return False
+
+    row = ServerSettings.objects.create(server="default", closed=True)
+    wait_until(lambda: not is_open(), pause=0.1)
+    yield
+    row.delete()
+    wait_until(is_open, pause=0.1)
 
 
 def test_a_closed_server_is_named_with_what_to_switch(diagnose, closed):
     status, findings = diagnose()
 
-    assert_named(
-        findings, "The site is closed or busy (503). It says: This ser", "Server settings"
-    )
+    assert_named(findings, "It says: This server is closed for now.", "Server settings")
     assert status == 1
 
 
