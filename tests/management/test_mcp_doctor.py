@@ -9,12 +9,13 @@ import pytest
 from channels.layers import InMemoryChannelLayer
 from django.core.cache.backends.locmem import LocMemCache
 from django.core.management import CommandError, call_command
-from django.db import connections
+from django.db import connection, connections
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
 from mcp_django.models import PersonalToken, ServerSettings, UserRestriction
 from tests.children import finished
+from tests.exposure.query.test_rows import pooled  # noqa: F401  a fixture
 from tests.shop.models import Ledger
 
 pytestmark = pytest.mark.django_db
@@ -209,6 +210,28 @@ def test_warnings_fail_only_on_request_and_what_matters_for_deployment_not_in_de
     assert deployed == [0, 1]
     assert status == 0
     assert [one["severity"] for one in findings if one["check"] in WARNINGS] == ["info", "info"]
+
+
+@pytest.mark.thorough
+@pytest.mark.needs("pgbouncer")
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="it is for PostgreSQL only")
+def test_a_pooler_is_noticed_and_its_site_told_to_use_no_cursors_of_the_server(
+    diagnose, pooled, monkeypatch
+):
+    before = diagnose()[1]
+    monkeypatch.setitem(connection.settings_dict, "DISABLE_SERVER_SIDE_CURSORS", True)
+    after = diagnose()[1]
+
+    noticed = [
+        (one["severity"], one["hint"])
+        for one in (*before, *after)
+        if one["sentence"].startswith("A pooler such as PgBouncer stands in front")
+    ]
+    hint = """DATABASES['default']["DISABLE_SERVER_SIDE_CURSORS"] = True"""
+    assert noticed == [("warning", hint), ("info", "")]
+    assert "The database 'default' ends statements that take too long." in [
+        one["sentence"] for one in after
+    ]
 
 
 GONE = """

@@ -6,6 +6,7 @@ import asyncio
 import secrets
 import time
 from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from datetime import timedelta
 from typing import Any
 
@@ -125,7 +126,7 @@ def inspect_database(alias: str) -> Iterator[Finding]:
         )
     if ahead is not None:
         yield judge_clock(f"the database {alias!r}", ahead)
-    if is_shared and not connection.settings_dict["DISABLE_SERVER_SIDE_CURSORS"]:
+    if is_shared and not connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
         yield warning(
             f"A pooler such as PgBouncer stands in front of the database {alias!r}. If it pools "
             "transactions, cursors on the server are lost between two of them.",
@@ -143,16 +144,16 @@ def ends_slow_statements(connection: Any) -> bool:
     """Return whether a deadline of this package ends a statement, after a trial of 0.1 seconds."""
     if connection.vendor not in SLOW_STATEMENTS:
         return False
-    take_back = set_deadline(connection, 0.1)
     try:
-        with apart(connection.alias), connection.cursor() as cursor:
-            cursor.execute(SLOW_STATEMENTS[connection.vendor])
-            # MySQL ends SLEEP with this answer in place of an error.
-            return bool(connection.vendor == "mysql" and cursor.fetchone() == (1,))
+        # The deadline is over when a savepoint is rolled back, which is a statement too.
+        with apart(connection.alias), ExitStack() as stack:
+            stack.callback(set_deadline(connection, 0.1))
+            with connection.cursor() as cursor:
+                cursor.execute(SLOW_STATEMENTS[connection.vendor])
+                # MySQL ends SLEEP with this answer in place of an error.
+                return bool(connection.vendor == "mysql" and cursor.fetchone() == (1,))
     except OperationalError as problem:
         return is_timeout(problem)
-    finally:
-        take_back()
 
 
 def clock_difference(connection: Any) -> float | None:
