@@ -8,13 +8,15 @@ from datetime import timedelta
 import pytest
 from channels.layers import InMemoryChannelLayer
 from django.core.cache.backends.locmem import LocMemCache
-from django.core.management import CommandError, call_command
+from django.core.management import BaseCommand, CommandError, call_command
 from django.db import connection, connections
 from django.db.migrations.recorder import MigrationRecorder
 from django.utils import timezone
 
+from mcp_django.management.commands.mcp_doctor import Command
 from mcp_django.models import PersonalToken, ServerSettings, UserRestriction
 from tests.children import finished
+from tests.docs.pages import ROOT, table
 from tests.exposure.query.test_rows import pooled  # noqa: F401  a fixture
 from tests.shop.models import Ledger
 
@@ -214,9 +216,10 @@ def test_warnings_fail_only_on_request_and_what_matters_for_deployment_not_in_de
 
 @pytest.mark.thorough
 @pytest.mark.needs("pgbouncer")
+@pytest.mark.usefixtures("pooled")
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="it is for PostgreSQL only")
 def test_a_pooler_is_noticed_and_its_site_told_to_use_no_cursors_of_the_server(
-    diagnose, pooled, monkeypatch
+    diagnose, monkeypatch
 ):
     before = diagnose()[1]
     monkeypatch.setitem(connection.settings_dict, "DISABLE_SERVER_SIDE_CURSORS", True)
@@ -265,6 +268,16 @@ def test_people_read_a_line_for_each_finding_and_below_it_what_to_type(capsys, s
     )
     assert lines[0] == "The site"
     assert lines[at + 1] == '           > "AUTHENTICATORS": ["mcp_django.auth.PersonalTokens"]'
+
+
+def test_the_page_of_the_docs_lists_every_option():
+    parser = Command().create_parser("manage.py", "mcp_doctor")
+    usual = BaseCommand().create_parser("manage.py", "mcp_doctor")
+
+    rows = table(ROOT / "docs" / "howto" / "troubleshooting.md", "| Option | Means |")
+    names = {one.dest: (one.option_strings or [one.metavar])[0] for one in parser._actions}
+    ours = {names[dest] for dest in names.keys() - {one.dest for one in usual._actions}}
+    assert {row[0].strip("`").split()[0] for row in rows} == ours
 
 
 @pytest.mark.parametrize(
