@@ -242,7 +242,7 @@ SITES = {
     "revoked": (PersonalToken.revoke, [], "because it is revoked", "mcp_token create"),
     "made elsewhere": (
         lambda token: None, ["--token", "mcp_elsewhere"],
-        "this site did not make it", "mcp_token create",
+        "No personal token is known like it.", "mcp_token create",
     ),
     "a strange page": (
         lambda token: None, ["--origin", "https://other.example"],

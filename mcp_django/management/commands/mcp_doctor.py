@@ -21,10 +21,10 @@ from mcp_django.management.doctor import Finding, info
 from mcp_django.management.doctor.endpoint import (
     CLIENTS,
     PublicEndpoint,
-    inspect_endpoint,
+    diagnose_endpoint,
     is_address,
 )
-from mcp_django.management.doctor.site import inspect_site
+from mcp_django.management.doctor.site import diagnose_site
 
 TOKEN = "MCP_TOKEN"  # noqa: S105  the name of a variable
 SEVERITIES = ("ok", "info", "warning", "error")
@@ -79,7 +79,7 @@ class Command(BaseCommand):
         token = checked_token(options["token"] or os.environ.get(TOKEN, ""))
         if url and not is_address(url):
             raise CommandError("Write the address as clients do: https://shop.example.com/mcp")
-        site = list(inspect_site())
+        site = list(diagnose_site())
         groups = {"The site": site}
         is_readable = all(one.check != "mcp_django.E003" for one in site)
         own_url = endpoint_url() if is_readable else ""
@@ -87,7 +87,7 @@ class Command(BaseCommand):
         if is_address(url):
             allowed = get_config().allowed_origins if is_readable else ()
             timeout = options["timeout"]
-            found = inspect_endpoint(
+            found = diagnose_endpoint(
                 PublicEndpoint(url, token=token, own_url=own_url, timeout=timeout),
                 clients=options["clients"] or list(CLIENTS),
                 origins=dict.fromkeys([*options["origins"], *allowed]),

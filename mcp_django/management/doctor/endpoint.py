@@ -15,23 +15,25 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any, NamedTuple
 from urllib.parse import SplitResult, urlsplit
 
+from django.db import Error as DatabaseError
+
 from mcp_django.auth.authenticators import is_loopback
 from mcp_django.management.doctor import Finding, error, info, judge_clock, ok, warning
 from mcp_django.models import PersonalToken
 from mcp_django.protocol.negotiation import CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
 from mcp_django.signing import digest_of
+from mcp_django.transports.exchanges import EVENT_STREAM, JSON
 
 #: Bytes of an answer that are read.
-LONGEST_ANSWER = 4 * 1024 * 1024
+MOST_BYTES_READ = 4 * 1024 * 1024
 #: Pages of a list, and authorization servers, that are asked for.
 MOST_LIST_PAGES, MOST_ISSUERS = 20, 3
-JSON, STREAM = "application/json", "text/event-stream"
-BOTH = f"{JSON}, {STREAM}"
+JSON_OR_STREAM = f"{JSON}, {EVENT_STREAM}"
 CLIENT_INFO = {"name": "mcp_doctor", "version": "1"}
 #: Names that every client takes, and numbers of tools above which clients leave some out.
 EVERYWHERE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-MANY_TOOLS, MOST_TOOLS = 40, 128
+SAFE_TOOLS, MOST_TOOLS = 40, 128
 #: Days that a certificate should still be valid for.
 EXPIRES_SOON = 14
 
@@ -57,15 +59,15 @@ class ClientHabits(NamedTuple):
 
 CLIENTS = {
     "claude": ClientHabits("Claude.ai", "*/*", names_revision=False, names_session=False),
-    "chatgpt": ClientHabits("ChatGPT", BOTH, "openai-mcp/1.0.0"),
-    "n8n": ClientHabits("n8n", BOTH, "node"),
-    "vscode": ClientHabits("VS Code", f"{STREAM}, {JSON}", "Visual Studio Code/1.124.0"),
+    "chatgpt": ClientHabits("ChatGPT", JSON_OR_STREAM, "openai-mcp/1.0.0"),
+    "n8n": ClientHabits("n8n", JSON_OR_STREAM, "node"),
+    "vscode": ClientHabits("VS Code", f"{EVENT_STREAM}, {JSON}", "Visual Studio Code/1.124.0"),
     "claude-code": ClientHabits("Claude Code", JSON, "claude-code/2.1.267 (cli)", is_modern=True),
-    "elevenlabs": ClientHabits("ElevenLabs", STREAM),
+    "elevenlabs": ClientHabits("ElevenLabs", EVENT_STREAM),
     "kiro": ClientHabits("Kiro", ""),
 }
 #: A client of the newest revision that does all that the specification demands.
-EXEMPLARY = ClientHabits("mcp_doctor", BOTH, "mcp_doctor/1", is_modern=True)
+EXEMPLARY = ClientHabits("mcp_doctor", JSON_OR_STREAM, "mcp_doctor/1", is_modern=True)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -78,7 +80,7 @@ class PublicAnswer:
     def content(self) -> dict[str, Any]:
         """The JSON object in the body, or in the last event of a stream. Empty: there is none."""
         text: str | bytes = self.body
-        if STREAM in self.headers.get("Content-Type", ""):
+        if EVENT_STREAM in self.headers.get("Content-Type", ""):
             lines = self.body.decode("utf-8", "replace").splitlines()
             text = next((one[5:] for one in reversed(lines) if one.startswith("data:")), "")
         try:
@@ -109,7 +111,8 @@ def is_address(url: str) -> bool:
         is_complete = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
     except ValueError:
         return False
-    return bool(is_complete) and "@" not in parts.netloc
+    is_plain = url.isascii() and url.isprintable() and "@" not in parts.netloc
+    return bool(is_complete) and is_plain
 
 
 class Unreachable(Exception):
@@ -129,6 +132,7 @@ class PublicEndpoint:
         self.own_url = own_url
         self.parts = urlsplit(url)
         self.root = f"{self.parts.scheme}://{self.parts.netloc}"
+        self.credentials = {"Authorization": f"Bearer {token}"} if token else {}
 
     def connect(self, parts: SplitResult) -> HTTPConnection:
         host, port = parts.hostname or "", parts.port
@@ -157,13 +161,23 @@ class PublicEndpoint:
         """Raises Unreachable."""
         received, end = bytearray(), time.monotonic() + self.timeout
         with self.open(verb, body, url=url, headers=headers) as response:
-            while len(received) < LONGEST_ANSWER and time.monotonic() < end:
+            while len(received) < MOST_BYTES_READ and time.monotonic() < end:
                 if not (part := response.read1(64 * 1024)):
                     break
                 received += part
             return PublicAnswer(
                 status=response.status, headers=response.headers, body=bytes(received)
             )
+
+    def certificate_end(self) -> float:
+        """Return the seconds since 1970 until which it is valid. Raises Unreachable."""
+        connection: Any = self.connect(self.parts)
+        try:
+            with closing(connection):
+                connection.connect()
+                return ssl.cert_time_to_seconds(connection.sock.getpeercert()["notAfter"])
+        except (OSError, ValueError) as problem:
+            raise Unreachable(explain_failure(problem, self.parts)) from problem
 
     def try_get(self, url: str) -> PublicAnswer:
         """Return the answer of another address, or one of status 0 where nothing answers."""
@@ -180,12 +194,10 @@ class PublicEndpoint:
         self, habits: ClientHabits, method: str, *, session: str = "", **params: Any
     ) -> PublicAnswer:
         """Post a request as this client does, with the token. Raises Unreachable."""
-        body, headers = encode_request(habits, method, params)
-        if self.token:
-            headers["Authorization"] = f"Bearer {self.token}"
+        body, headers = encode_as(habits, method, params)
         if session and habits.names_session:
             headers["Mcp-Session-Id"] = session
-        return self.send("POST", body, headers=headers)
+        return self.send("POST", body, headers={**headers, **self.credentials})
 
     def greet(self, habits: ClientHabits) -> PublicAnswer:
         """Send the first request of this client. Raises Unreachable."""
@@ -193,7 +205,7 @@ class PublicEndpoint:
         return self.call(habits, method, **params)
 
 
-def encode_request(
+def encode_as(
     habits: ClientHabits, method: str, params: Mapping[str, Any]
 ) -> tuple[bytes, dict[str, str]]:
     """Return the body of a request as this client makes it, and its headers."""
@@ -219,27 +231,29 @@ def first_request(habits: ClientHabits) -> tuple[str, dict[str, Any]]:
     return "initialize", hello
 
 
-def inspect_endpoint(
+def diagnose_endpoint(
     endpoint: PublicEndpoint, *, clients: Collection[str], origins: Collection[str]
 ) -> Iterator[Finding]:
     """Yield what clients meet at an address: on the way to it, at the door, and behind it."""
     habits = [CLIENTS[name] for name in clients]
     nobody = PublicEndpoint(endpoint.url, own_url=endpoint.own_url, timeout=endpoint.timeout)
     try:
-        yield from inspect_address(endpoint)
+        yield from diagnose_address(endpoint)
         answers = {client: nobody.greet(client) for client in habits}
-        yield from grouped({one: judge(nobody, answer) for one, answer in answers.items()})
+        yield from group_by_finding(
+            {one: judge(nobody, answer) for one, answer in answers.items()}
+        )
         if seconds := server_time(answers[habits[0]]):
             yield judge_clock("the server", seconds - time.time())
         asked = [answer for answer in answers.values() if answer.status == 401]
         if not asked and all(answer.result is None for answer in answers.values()):
             return
         for origin in origins:
-            yield from inspect_page(nobody, origin)
+            yield from diagnose_page(nobody, origin)
         if asked:
-            yield from inspect_sign_in(nobody, asked[0].headers.get("WWW-Authenticate", ""))
+            yield from diagnose_sign_in(nobody, asked[0].headers.get("WWW-Authenticate", ""))
         if endpoint.token or not asked:
-            yield from inspect_access(endpoint, habits)
+            yield from diagnose_access(endpoint, habits)
         else:
             yield info(
                 "What is behind the sign-in was not asked for.",
@@ -252,11 +266,15 @@ def inspect_endpoint(
 # The way to the site
 
 
-def inspect_address(endpoint: PublicEndpoint) -> Iterator[Finding]:
+def diagnose_address(endpoint: PublicEndpoint) -> Iterator[Finding]:
     parts = endpoint.parts
     host = parts.hostname or ""
     if parts.scheme == "https":
-        yield from inspect_certificate(endpoint)
+        days = (endpoint.certificate_end() - time.time()) / 86400
+        if days < EXPIRES_SOON:
+            yield warning(f"The certificate expires in {days:.0f} days.", "certbot renew")
+        else:
+            yield ok("The certificate is valid.")
     elif host != "localhost" and not is_loopback(host):
         yield error(
             "The address begins with http, so anybody on the way reads the tokens, and clients "
@@ -265,43 +283,23 @@ def inspect_address(endpoint: PublicEndpoint) -> Iterator[Finding]:
         )
 
 
-def inspect_certificate(endpoint: PublicEndpoint) -> Iterator[Finding]:
-    connection: Any = endpoint.connect(endpoint.parts)
-    try:
-        with closing(connection):
-            connection.connect()
-            end = ssl.cert_time_to_seconds(connection.sock.getpeercert()["notAfter"])
-    except (OSError, ValueError) as problem:
-        raise Unreachable(explain_failure(problem, endpoint.parts)) from problem
-    days = (end - time.time()) / 86400
-    if days < EXPIRES_SOON:
-        yield warning(f"The certificate expires in {days:.0f} days.", "certbot renew")
-    else:
-        yield ok("The certificate is valid.")
-
-
 def explain_failure(problem: Exception, parts: SplitResult) -> Finding:
     """Return why there is no answer at all."""
-    host = parts.netloc.rpartition("@")[2]
+    host = parts.netloc
+    look = f"curl -v {parts.scheme}://{host}/, and"
     if isinstance(problem, ssl.SSLCertVerificationError):
         return error(
             f"The certificate of {host} is not accepted: {problem.verify_message}.",
             "certbot renew, and let the proxy send the whole chain.",
         )
     if isinstance(problem, ssl.SSLError):
-        return error(
-            f"There is no TLS at {host}: {problem.reason}.",
-            f"curl -v {parts.scheme}://{host}/, and correct the port or the scheme.",
-        )
+        sentence = f"There is no TLS at {host}: {problem.reason}."
+        return error(sentence, f"{look} correct the port or the scheme.")
     if isinstance(problem, TimeoutError):
-        return error(
-            f"There is no answer from {host} in time.",
-            f"curl -v {parts.scheme}://{host}/, and open the port in the firewall.",
-        )
-    return error(
-        f"Nothing answers at {host}: {problem}.",
-        f"curl -v {parts.scheme}://{host}/, and start the server or the proxy there.",
-    )
+        sentence = f"There is no answer from {host} in time."
+        return error(sentence, f"{look} open the port in the firewall.")
+    sentence = f"Nothing answers at {host}: {problem}."
+    return error(sentence, f"{look} start the server or the proxy there.")
 
 
 #: What the endpoint says, and the titles of the pages of Django for DisallowedHost.
@@ -376,7 +374,7 @@ def judge(endpoint: PublicEndpoint, answer: PublicAnswer) -> Finding:
     return explain_status(endpoint, answer)
 
 
-def grouped(found: Mapping[ClientHabits, Finding]) -> Iterator[Finding]:
+def group_by_finding(found: Mapping[ClientHabits, Finding]) -> Iterator[Finding]:
     """Yield each finding once, with the clients that meet it."""
     for finding in dict.fromkeys(found.values()):
         clients = tuple(str(habits) for habits, met in found.items() if met == finding)
@@ -391,7 +389,7 @@ def server_time(answer: PublicAnswer) -> float | None:
         return None
 
 
-def inspect_page(endpoint: PublicEndpoint, origin: str) -> Iterator[Finding]:
+def diagnose_page(endpoint: PublicEndpoint, origin: str) -> Iterator[Finding]:
     """Yield whether a client that runs in a page of this origin is let in."""
     wanted = ("authorization", "content-type", "mcp-protocol-version", "mcp-session-id")
     asking = {
@@ -399,7 +397,7 @@ def inspect_page(endpoint: PublicEndpoint, origin: str) -> Iterator[Finding]:
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": ", ".join(wanted),
     }
-    body, headers = encode_request(EXEMPLARY, *first_request(EXEMPLARY))
+    body, headers = encode_as(EXEMPLARY, *first_request(EXEMPLARY))
     posted = endpoint.send("POST", body, headers={**headers, "Origin": origin})
     if posted.status == 403:
         yield explain_status(endpoint, posted, origin=origin)
@@ -420,7 +418,7 @@ def inspect_page(endpoint: PublicEndpoint, origin: str) -> Iterator[Finding]:
 # How people sign in
 
 
-def inspect_sign_in(endpoint: PublicEndpoint, challenge: str) -> Iterator[Finding]:
+def diagnose_sign_in(endpoint: PublicEndpoint, challenge: str) -> Iterator[Finding]:
     """Yield what a client finds that goes from a 401 to the authorization server."""
     pointer = re.search(r'resource_metadata="([^"]+)"', challenge)
     well_known = "/.well-known/oauth-protected-resource"
@@ -454,10 +452,10 @@ def inspect_sign_in(endpoint: PublicEndpoint, challenge: str) -> Iterator[Findin
             f"address {resource}",
         )
     for issuer in filter(is_address, map(str, issuers[:MOST_ISSUERS])):
-        yield from inspect_issuer(endpoint, issuer)
+        yield from diagnose_issuer(endpoint, issuer)
 
 
-def inspect_issuer(endpoint: PublicEndpoint, issuer: str) -> Iterator[Finding]:
+def diagnose_issuer(endpoint: PublicEndpoint, issuer: str) -> Iterator[Finding]:
     """Yield what is wrong with an authorization server, as far as its metadata say."""
     parts = urlsplit(issuer)
     root, path = f"{parts.scheme}://{parts.netloc}", parts.path.rstrip("/")
@@ -503,7 +501,9 @@ def inspect_issuer(endpoint: PublicEndpoint, issuer: str) -> Iterator[Finding]:
 # What is behind the door
 
 
-def inspect_access(endpoint: PublicEndpoint, clients: Sequence[ClientHabits]) -> Iterator[Finding]:
+def diagnose_access(
+    endpoint: PublicEndpoint, clients: Sequence[ClientHabits]
+) -> Iterator[Finding]:
     """Yield which clients get in, with the token if there is one, and what is odd about it."""
     found: dict[ClientHabits, Finding] = {}
     for habits in clients:
@@ -518,25 +518,28 @@ def inspect_access(endpoint: PublicEndpoint, clients: Sequence[ClientHabits]) ->
         listed = ok("The client connects and lists the tools.")
         found[habits] = listed if is_served else explain_status(endpoint, answer)
         if session:
-            headers = {"Mcp-Session-Id": session, "Authorization": f"Bearer {endpoint.token}"}
-            endpoint.send("DELETE", headers=headers)
-    yield from grouped(found)
+            endpoint.send("DELETE", headers={"Mcp-Session-Id": session, **endpoint.credentials})
+    yield from group_by_finding(found)
     if endpoint.greet(EXEMPLARY).result is None:
         yield warning(
             f"Clients of the revision {MODERN[-1].value} get no answer to server/discover.",
             "Let the proxy pass the headers Mcp-Method and MCP-Protocol-Version.",
         )
         return
-    yield from inspect_tools(endpoint)
-    yield from inspect_stream(endpoint)
+    yield from diagnose_tools(endpoint)
+    yield from diagnose_stream(endpoint)
 
 
 def explain_token(secret: str) -> Finding:
     """Return why a token is refused, as far as the database of this command knows it."""
     create = "python manage.py mcp_token create USER"
-    token = PersonalToken.objects.select_related("user").filter(digest=digest_of(secret)).first()
+    tokens = PersonalToken.objects.select_related("user")
+    try:
+        token = tokens.filter(digest=digest_of(secret)).first()
+    except DatabaseError:
+        token = None
     if token is None:
-        return error("The token is refused (401), and this site did not make it.", create)
+        return error("The token is refused (401). No personal token is known like it.", create)
     if token.state() != "active":
         return error(f"The token is refused (401), because it is {token.state()}.", create)
     return error(
@@ -545,7 +548,7 @@ def explain_token(secret: str) -> Finding:
     )
 
 
-def inspect_tools(endpoint: PublicEndpoint) -> Iterator[Finding]:
+def diagnose_tools(endpoint: PublicEndpoint) -> Iterator[Finding]:
     """Yield what is wrong with the list of tools for some clients."""
     names: list[str] = []
     params: dict[str, Any] = {}
@@ -567,20 +570,20 @@ def inspect_tools(endpoint: PublicEndpoint) -> Iterator[Finding]:
         yield warning("The token opens no tool.", "python manage.py mcp_list --user USER")
     elif len(names) > MOST_TOOLS:
         yield error(f"There are {len(names)} tools, and VS Code takes {MOST_TOOLS}.", switch)
-    elif len(names) > MANY_TOOLS:
+    elif len(names) > SAFE_TOOLS:
         yield warning(f"There are {len(names)} tools, and some clients leave tools out.", switch)
     else:
         yield ok(f"The token opens {len(names)} tools.")
 
 
-def inspect_stream(endpoint: PublicEndpoint) -> Iterator[Finding]:
+def diagnose_stream(endpoint: PublicEndpoint) -> Iterator[Finding]:
     """Yield whether the first event of a stream that stays open arrives while it is open."""
     params = {"notifications": {"toolsListChanged": True}}
-    body, headers = encode_request(EXEMPLARY, "subscriptions/listen", params)
-    headers["Authorization"] = f"Bearer {endpoint.token}"
+    body, headers = encode_as(EXEMPLARY, "subscriptions/listen", params)
+    headers |= endpoint.credentials
     try:
         with endpoint.open("POST", body, headers=headers) as response:
-            is_stream = STREAM in response.headers.get("Content-Type", "")
+            is_stream = EVENT_STREAM in response.headers.get("Content-Type", "")
             if is_stream and response.headers.get("Content-Encoding"):
                 yield warning(
                     "Something compresses streams, so that events wait until a block is full.",

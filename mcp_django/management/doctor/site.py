@@ -52,9 +52,9 @@ CLOCKS = {
 RECENT_DAYS, MOST_TOKENS_NAMED = 30, 5
 
 
-def inspect_site() -> Iterator[Finding]:
+def diagnose_site() -> Iterator[Finding]:
     """Yield what can be said of the site without a request to its endpoint."""
-    by_alias = {alias: list(inspect_database(alias)) for alias in connections}
+    by_alias = {alias: list(diagnose_database(alias)) for alias in connections}
     working = [alias for alias, found in by_alias.items() if found[0].severity != "error"]
     messages = list(read_checks(working))
     yield from messages
@@ -63,15 +63,15 @@ def inspect_site() -> Iterator[Finding]:
     if any(message.check == "mcp_django.E003" for message in messages):
         # Nothing else can be asked while the settings cannot be read.
         return
-    yield from inspect_layer()
-    yield from inspect_cache(working)
-    unapplied = list(inspect_migrations(working))
+    yield from diagnose_layer()
+    yield from diagnose_cache(working)
+    unapplied = list(diagnose_migrations(working))
     yield from unapplied
     has_tables = all(one.severity == "ok" for one in unapplied)
     if has_tables and router.db_for_read(PersonalToken) in working:
-        yield from inspect_switches()
-        yield from inspect_tokens()
-        yield from inspect_fields()
+        yield from diagnose_switches()
+        yield from diagnose_tokens()
+        yield from diagnose_fields()
 
 
 def read_checks(databases: Iterable[str]) -> Iterator[Finding]:
@@ -101,7 +101,7 @@ def severity_of(message: CheckMessage) -> str:
 # Databases
 
 
-def inspect_database(alias: str) -> Iterator[Finding]:
+def diagnose_database(alias: str) -> Iterator[Finding]:
     """Yield an error alone, or what is known of a database that answers."""
     try:
         connection = connections[alias]
@@ -174,7 +174,7 @@ def is_pooled(connection: Any) -> bool:
         return bool(cursor.fetchone()[0] != connection.connection.info.backend_pid)
 
 
-def inspect_migrations(working: Iterable[str]) -> Iterator[Finding]:
+def diagnose_migrations(working: Iterable[str]) -> Iterator[Finding]:
     for alias in working:
         executor = MigrationExecutor(connections[alias])
         targets = [
@@ -200,7 +200,7 @@ def database_of_app(label: str) -> str:
 # What links processes
 
 
-def inspect_layer() -> Iterator[Finding]:
+def diagnose_layer() -> Iterator[Finding]:
     if not links_processes():
         # mcp_django.W002 says what that means.
         return
@@ -225,7 +225,7 @@ async def send_to_itself() -> None:
             await layer.close_pools()
 
 
-def inspect_cache(working: Iterable[str]) -> Iterator[Finding]:
+def diagnose_cache(working: Iterable[str]) -> Iterator[Finding]:
     alias, key = get_config().session_cache, f"{PREFIX}doctor:{secrets.token_hex(8)}"
     try:
         cache = make_cache()
@@ -255,7 +255,7 @@ def inspect_cache(working: Iterable[str]) -> Iterator[Finding]:
 # Decisions, tokens and fields
 
 
-def inspect_switches() -> Iterator[Finding]:
+def diagnose_switches() -> Iterator[Finding]:
     decided = decisions()
     if decided.closed:
         yield error(
@@ -272,7 +272,7 @@ def inspect_switches() -> Iterator[Finding]:
         )
 
 
-def inspect_tokens() -> Iterator[Finding]:
+def diagnose_tokens() -> Iterator[Finding]:
     now, days = timezone.now(), get_config().token_max_days
     valid = PersonalToken.objects.select_related("user").filter(revoked_at=None)
     expired = valid.filter(expires_at__lte=now, last_used_at__gt=now - timedelta(days=RECENT_DAYS))
@@ -301,7 +301,7 @@ def names_of_tokens(tokens: Any) -> str:
     return ", ".join([*names, *["and more"] * (len(rows) > MOST_TOKENS_NAMED)])
 
 
-def inspect_fields() -> Iterator[Finding]:
+def diagnose_fields() -> Iterator[Finding]:
     try:
         exposures = exposed_by(registry, DEFAULT_SERVER).exposures.values()
     except ImproperlyConfigured:  # mcp_django.E005 says so
