@@ -373,6 +373,27 @@ def test_what_is_wrong_with_tls_is_named(diagnose, tmp_path, answer, sentence):
     assert sentence in finding["sentence"]
 
 
+def test_a_certificate_that_ends_soon_is_a_warning_and_the_endpoint_is_asked(
+    diagnose, site, monkeypatch, tmp_path
+):
+    from tests.oauth import documents
+
+    monkeypatch.setattr(documents, "HOST", "localhost")
+    documents.write_certificate(tmp_path / "own.pem")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "own.pem"))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(tmp_path / "own.pem")
+    front = FaultyProxy(site, Fault())
+    front.socket = context.wrap_socket(front.socket, server_side=True)
+
+    with front.serving() as url:
+        _, [certificate, asked, *_] = diagnose(url=url.replace("http:", "https:"))
+
+    assert certificate["sentence"].startswith("The certificate is valid until 2")
+    assert (certificate["severity"], certificate["hint"]) == ("warning", "certbot renew")
+    assert asked["sentence"].startswith("The client is asked for a credential")
+
+
 def test_over_wsgi_there_are_no_streams_and_no_error(diagnose, token):
     with served("wsgi", audit=False) as port:
         _, findings = diagnose(url=f"http://localhost:{port}/mcp")

@@ -15,7 +15,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from mcp_django.audit.entries import printable
 from mcp_django.auth.redaction import REDACTED
-from mcp_django.auth.resource import endpoint_url
+from mcp_django.auth.resource import endpoint_path, endpoint_url
 from mcp_django.conf import get_config
 from mcp_django.management.doctor import Finding, info
 from mcp_django.management.doctor.endpoint import (
@@ -86,10 +86,10 @@ class Command(BaseCommand):
         url = url or own_url
         if is_address(url):
             allowed = get_config().allowed_origins if is_readable else ()
-            timeout = options["timeout"]
+            place = own_url or f"that ends with {endpoint_path()}"
             found = diagnose_endpoint(
-                PublicEndpoint(url, token=token, own_url=own_url, timeout=timeout),
-                clients=options["clients"] or list(CLIENTS),
+                PublicEndpoint(url, token=token, own_url=place, timeout=options["timeout"]),
+                clients=[CLIENTS[name] for name in options["clients"] or CLIENTS],
                 origins=dict.fromkeys([*options["origins"], *allowed]),
             )
             groups[url] = list(found)

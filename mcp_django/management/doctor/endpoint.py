@@ -6,7 +6,7 @@ import json
 import re
 import ssl
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from email.message import Message
@@ -34,8 +34,8 @@ CLIENT_INFO = {"name": "mcp_doctor", "version": "1"}
 #: Names that every client takes, and numbers of tools above which clients leave some out.
 EVERYWHERE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 SAFE_TOOLS, MOST_TOOLS = 40, 128
-#: Days that a certificate should still be valid for.
-EXPIRES_SOON = 14
+#: Seconds that a certificate should still be valid for.
+EXPIRES_SOON = 14 * 86400
 
 
 class ClientHabits(NamedTuple):
@@ -48,6 +48,8 @@ class ClientHabits(NamedTuple):
     names_revision: bool = True
     names_session: bool = True
     is_modern: bool = False
+    #: Of the page that it runs in.
+    origin: str = ""
 
     def __str__(self) -> str:
         sent = {"Accept": self.accept, "User-Agent": self.user_agent}
@@ -128,7 +130,7 @@ class PublicEndpoint:
 
     def __init__(self, url: str, *, token: str = "", own_url: str = "", timeout: float) -> None:
         self.url, self.token, self.timeout = url, token, timeout
-        #: Where the site says that it is.
+        #: Where the site says that it is, in words that go on from "the address".
         self.own_url = own_url
         self.parts = urlsplit(url)
         self.root = f"{self.parts.scheme}://{self.parts.netloc}"
@@ -201,15 +203,17 @@ class PublicEndpoint:
 
     def greet(self, habits: ClientHabits) -> PublicAnswer:
         """Send the first request of this client. Raises Unreachable."""
-        method, params = first_request(habits)
-        return self.call(habits, method, **params)
+        if habits.is_modern:
+            return self.call(habits, "server/discover")
+        hello: dict[str, Any] = {"protocolVersion": LATEST_LEGACY.value, "capabilities": {}}
+        return self.call(habits, "initialize", clientInfo=CLIENT_INFO, **hello)
 
 
 def encode_as(
     habits: ClientHabits, method: str, params: Mapping[str, Any]
 ) -> tuple[bytes, dict[str, str]]:
     """Return the body of a request as this client makes it, and its headers."""
-    sent = {"Accept": habits.accept, "User-Agent": habits.user_agent}
+    sent = {"Accept": habits.accept, "User-Agent": habits.user_agent, "Origin": habits.origin}
     headers = {"Content-Type": JSON} | {name: value for name, value in sent.items() if value}
     message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": dict(params)}
     if habits.is_modern:
@@ -222,28 +226,17 @@ def encode_as(
     return json.dumps(message).encode(), headers
 
 
-def first_request(habits: ClientHabits) -> tuple[str, dict[str, Any]]:
-    """Return the method and the params with which this client begins."""
-    if habits.is_modern:
-        return "server/discover", {}
-    revision = LATEST_LEGACY.value
-    hello = {"protocolVersion": revision, "capabilities": {}, "clientInfo": CLIENT_INFO}
-    return "initialize", hello
-
-
 def diagnose_endpoint(
-    endpoint: PublicEndpoint, *, clients: Collection[str], origins: Collection[str]
+    endpoint: PublicEndpoint, *, clients: Sequence[ClientHabits], origins: Iterable[str]
 ) -> Iterator[Finding]:
     """Yield what clients meet at an address: on the way to it, at the door, and behind it."""
-    habits = [CLIENTS[name] for name in clients]
     nobody = PublicEndpoint(endpoint.url, own_url=endpoint.own_url, timeout=endpoint.timeout)
     try:
         yield from diagnose_address(endpoint)
-        answers = {client: nobody.greet(client) for client in habits}
-        yield from group_by_finding(
-            {one: judge(nobody, answer) for one, answer in answers.items()}
-        )
-        if seconds := server_time(answers[habits[0]]):
+        answers = {client: nobody.greet(client) for client in clients}
+        met = {client: judge(nobody, answer) for client, answer in answers.items()}
+        yield from group_by_finding(met)
+        if seconds := server_time(answers[clients[0]]):
             yield judge_clock("the server", seconds - time.time())
         asked = [answer for answer in answers.values() if answer.status == 401]
         if not asked and all(answer.result is None for answer in answers.values()):
@@ -253,7 +246,7 @@ def diagnose_endpoint(
         if asked:
             yield from diagnose_sign_in(nobody, asked[0].headers.get("WWW-Authenticate", ""))
         if endpoint.token or not asked:
-            yield from diagnose_access(endpoint, habits)
+            yield from diagnose_access(endpoint, clients)
         else:
             yield info(
                 "What is behind the sign-in was not asked for.",
@@ -270,11 +263,10 @@ def diagnose_address(endpoint: PublicEndpoint) -> Iterator[Finding]:
     parts = endpoint.parts
     host = parts.hostname or ""
     if parts.scheme == "https":
-        days = (endpoint.certificate_end() - time.time()) / 86400
-        if days < EXPIRES_SOON:
-            yield warning(f"The certificate expires in {days:.0f} days.", "certbot renew")
-        else:
-            yield ok("The certificate is valid.")
+        end = endpoint.certificate_end()
+        sentence = f"The certificate is valid until {time.strftime('%Y-%m-%d', time.gmtime(end))}."
+        is_short = end - time.time() < EXPIRES_SOON
+        yield warning(sentence, "certbot renew") if is_short else ok(sentence)
     elif host != "localhost" and not is_loopback(host):
         yield error(
             "The address begins with http, so anybody on the way reads the tokens, and clients "
@@ -397,8 +389,7 @@ def diagnose_page(endpoint: PublicEndpoint, origin: str) -> Iterator[Finding]:
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": ", ".join(wanted),
     }
-    body, headers = encode_as(EXEMPLARY, *first_request(EXEMPLARY))
-    posted = endpoint.send("POST", body, headers={**headers, "Origin": origin})
+    posted = endpoint.greet(EXEMPLARY._replace(origin=origin))
     if posted.status == 403:
         yield explain_status(endpoint, posted, origin=origin)
         return
