@@ -290,7 +290,7 @@ def explain_failure(problem: Exception, parts: SplitResult) -> Finding:
     if isinstance(problem, TimeoutError):
         sentence = f"There is no answer from {host} in time."
         return error(sentence, f"{look} open the port in the firewall.")
-    sentence = f"Nothing answers at {host}: {problem}."
+    sentence = f"Nothing answers at {host}: {getattr(problem, 'strerror', '') or problem}."
     return error(sentence, f"{look} start the server or the proxy there.")
 
 

@@ -48,8 +48,10 @@ CLOCKS = {
     "postgresql": "SELECT EXTRACT(EPOCH FROM clock_timestamp())",
     "mysql": "SELECT UNIX_TIMESTAMP(SYSDATE(6))",
 }
-#: Days since its last use after which nobody misses an expired token, and tokens that are named.
-RECENT_DAYS, MOST_TOKENS_NAMED = 30, 5
+#: Days since its last use after which nobody misses an expired token.
+RECENT_DAYS = 30
+#: Things of one kind that a sentence names.
+MOST_LISTED = 5
 
 
 def diagnose_site() -> Iterator[Finding]:
@@ -182,11 +184,13 @@ def diagnose_migrations(working: Iterable[str]) -> Iterator[Finding]:
             for node in executor.loader.graph.leaf_nodes()
             if node[0] in APPS and database_of_app(node[0]) == alias
         ]
-        names = [f"{one.app_label}.{one.name}" for one, _ in executor.migration_plan(targets)]
+        plan = [one for one, _ in executor.migration_plan(targets) if one.app_label in APPS]
+        names = [f"{one.app_label}.{one.name}" for one in plan[:MOST_LISTED]]
+        more = f" and {len(plan) - len(names)} more" if len(plan) > len(names) else ""
         option = "" if alias == DEFAULT_DB_ALIAS else f" --database {alias}"
         if names:
             yield error(
-                f"Tables are missing or old. Not applied: {', '.join(names)}.",
+                f"Tables are missing or old. Not applied: {', '.join(names)}{more}.",
                 f"python manage.py migrate{option}",
             )
         elif targets:
@@ -293,12 +297,12 @@ def diagnose_tokens() -> Iterator[Finding]:
 
 
 def names_of_tokens(tokens: Any) -> str:
-    rows = list(tokens.order_by("-last_used_at", "-pk")[: MOST_TOKENS_NAMED + 1])
+    rows = list(tokens.order_by("-last_used_at", "-pk")[: MOST_LISTED + 1])
     names = [
         f"{token.pk} of {printable(token.user.get_username())} ({printable(str(token))})"
-        for token in rows[:MOST_TOKENS_NAMED]
+        for token in rows[:MOST_LISTED]
     ]
-    return ", ".join([*names, *["and more"] * (len(rows) > MOST_TOKENS_NAMED)])
+    return ", ".join([*names, *["and more"] * (len(rows) > MOST_LISTED)])
 
 
 def diagnose_fields() -> Iterator[Finding]:
