@@ -178,8 +178,7 @@ def test_a_site_without_faults_is_told_what_works(diagnose, scene, settings):
     working = [one["sentence"] for one in findings if one["severity"] == "ok"]
     # SQLite has no clock of its own.
     assert [one for one in working if "clock" not in one] == [
-        "The database 'default' answers.",
-        "The database 'default' ends statements that take too long.",
+        "The database 'default' answers, and ends statements that take too long.",
         "The channel layer brings a message back.",
         "The cache of sessions, 'default', returns what is written to it.",
         "All migrations of this package are applied.",
@@ -232,7 +231,7 @@ def test_a_pooler_is_noticed_and_its_site_told_to_use_no_cursors_of_the_server(
     ]
     hint = """DATABASES['default']["DISABLE_SERVER_SIDE_CURSORS"] = True"""
     assert noticed == [("warning", hint), ("info", "")]
-    assert "The database 'default' ends statements that take too long." in [
+    assert "The database 'default' answers, and ends statements that take too long." in [
         one["sentence"] for one in after
     ]
 

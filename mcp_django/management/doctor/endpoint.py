@@ -297,29 +297,20 @@ def explain_failure(problem: Exception, parts: SplitResult) -> Finding:
 #: What the endpoint says, and the titles of the pages of Django for DisallowedHost.
 HOST_REFUSED = ("This host is not served here.", "Bad Request (400)", "DisallowedHost at")
 STATUSES = {
-    400: (
-        "The request is refused as malformed (400).",
-        "Let the proxy pass each header as it is.",
-    ),
+    400: ("The request is refused as malformed (400).", "Let the proxy pass every header."),
     403: (
         "Something in front of the site, or a middleware, refuses the request (403).",
         "Let the firewall pass POST to {path}, also without a User-Agent.",
     ),
     404: ("There is no endpoint at this address (404).", "Give clients the address {url}"),
     405: ("The address does not take POST (405).", "Give clients the address {url}"),
-    406: (
-        "The media types of the client are refused (406).",
-        "Let the proxy pass the header Accept as the client sends it.",
-    ),
+    406: ("The media types are refused (406).", "Let the proxy pass the header Accept as it is."),
     413: ("The body is too long (413).", "In nginx: client_max_body_size 4m;"),
     415: ("The body is not taken as JSON (415).", "Let the proxy pass the header Content-Type."),
     429: ("There were too many requests (429).", "Wait a minute, or raise CALLS_PER_MINUTE."),
     500: ("The site failed (500).", "Read the traceback in the log of the site."),
     502: ("The proxy does not reach the site (502).", "Start the site, or correct proxy_pass."),
-    503: (
-        "The site is closed or busy (503).",
-        "python manage.py check, and read Server settings in the admin.",
-    ),
+    503: ("The site is closed or busy (503).", "Read Server settings in the admin, and the log."),
     504: ("The site does not answer the proxy in time (504).", "proxy_read_timeout 75s;"),
 }
 

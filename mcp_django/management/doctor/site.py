@@ -13,7 +13,7 @@ from typing import Any
 from asgiref.sync import async_to_sync
 from django.apps import apps
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, Warning, run_checks
+from django.core.checks import WARNING, run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.db import DEFAULT_DB_ALIAS, OperationalError, connections, router
 from django.db import Error as DatabaseError
@@ -86,18 +86,12 @@ def read_checks(databases: Iterable[str]) -> Iterator[Finding]:
     )
     for message in every:
         if not message.is_silenced():
-            is_info = settings.DEBUG and message not in usual
-            severity = "info" if is_info else severity_of(message)
+            is_info = message.level < WARNING or (settings.DEBUG and message not in usual)
+            severity = "info" if is_info else "error" if message.is_serious() else "warning"
             hint, check = message.hint or "", message.id or ""
             yield Finding(severity=severity, sentence=message.msg, hint=hint, check=check)
     if not every:
         yield ok("The system checks find nothing.")
-
-
-def severity_of(message: CheckMessage) -> str:
-    if message.level >= Error("").level:
-        return "error"
-    return "warning" if message.level >= Warning("").level else "info"
 
 
 # Databases
@@ -117,12 +111,11 @@ def diagnose_database(alias: str) -> Iterator[Finding]:
             f"python manage.py dbshell --database {alias}, and correct DATABASES[{alias!r}].",
         )
         return
-    yield ok(f"The database {alias!r} answers.")
     if is_limited:
-        yield ok(f"The database {alias!r} ends statements that take too long.")
+        yield ok(f"The database {alias!r} answers, and ends statements that take too long.")
     else:
         yield warning(
-            f"The database {alias!r} does not end statements that take too long, so "
+            f"The database {alias!r} answers, and does not end statements that take too long: "
             "STATEMENT_TIMEOUT has no effect there.",
             "Use SQLite, PostgreSQL, MariaDB or MySQL without a pooler that drops SET.",
         )
