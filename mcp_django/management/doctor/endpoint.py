@@ -39,7 +39,10 @@ EXPIRES_SOON = 14 * 86400
 
 
 class ClientHabits(NamedTuple):
-    """What a client sends. docs/reference/clients.md has the sources."""
+    """What a client sends. docs/reference/clients.md has the sources, without the names of agents:
+    anthropics/claude-ai-mcp#923, anthropics/claude-code#47390, microsoft/vscode#319528, and those
+    that Node and ChatGPT left in the logs of servers.
+    """
 
     name: str
     accept: str
