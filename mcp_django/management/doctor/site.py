@@ -32,7 +32,7 @@ from mcp_django.management.doctor import Finding, error, info, judge_clock, ok, 
 from mcp_django.models import PersonalToken
 from mcp_django.principal import DEFAULT_SERVER
 from mcp_django.stores.documents import PREFIX, make_cache, missing_table
-from mcp_django.transports.streams.layer import PATIENCE, get_layer, links_processes
+from mcp_django.transports.layer import PATIENCE, get_layer, links_processes
 
 #: The apps whose tables a call needs, of those that are installed.
 APPS = ("mcp_django", "mcp_django_oauth", "oauth2_provider")
