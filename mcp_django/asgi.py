@@ -67,13 +67,20 @@ async def refuse_websocket(scope: Any, receive: Any, send: Any) -> None:
 
 
 async def lifespan(scope: Any, receive: Any, send: Any) -> None:
-    """Servers that ask wait for the records of the last calls, and for nothing else."""
+    """Servers that ask wait for the last calls, whose clients may have left, and their records."""
     # Not sooner: Django was not set up.
     from mcp_django.audit.records import records
+    from mcp_django.conf import get_config
+    from mcp_django.transports import shutdown
+    from mcp_django.transports.calls.running import running_calls
 
+    # The server has its handlers of signals by now, and no stream is open.
+    shutdown.prepare()
     while True:
         message = await receive()
         if message["type"] == "lifespan.shutdown":
+            seconds = get_config().tool_timeout
+            await shutdown.until_ended(lambda: running_calls, seconds=seconds)
             await asyncio.to_thread(records.close)
         await send({"type": f"{message['type']}.complete"})
         if message["type"] == "lifespan.shutdown":

@@ -128,6 +128,7 @@ class RunningCall:
 
     def start(self) -> None:
         """Give the call to a thread. Where none has room, the reply says so."""
+        running_calls.add(self)
         self._lane = lane_of(self.exchange)
         self._seconds = get_config().tool_timeout
         try:
@@ -294,9 +295,14 @@ class RunningCall:
             self.forget()
 
     def forget(self) -> None:
-        """Its ids are free again."""
+        """It is over, and its ids are free again."""
+        running_calls.discard(self)
         for topic in self._topics:
             self.hub.release(topic, self.cancel)
+
+
+#: Calls of this process that are not answered yet, also where nobody waits for the answer.
+running_calls: set[RunningCall] = set()
 
 
 async def drop(messages: Sequence[bytes]) -> None:

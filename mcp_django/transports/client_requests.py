@@ -40,6 +40,7 @@ TOO_LATE = "Nobody answered in time. Make the call again when somebody is there 
 TOO_MANY = "This session has too many open questions. Make the call again when some are answered."
 ENDED = "The session ended before anybody answered."
 UNREADY = "The client has not said notifications/initialized yet, and is not asked before that."
+STOPPING = "The server stops, and cannot wait for an answer. Make the call again."
 UNHEARD = "The client left before it was asked."
 
 
@@ -84,6 +85,8 @@ class ClientRequests:
                         await self._waker.wait(LOOK)
                         if self._is_unheard:
                             raise NoAnswer(UNHEARD)
+                        if self.hub.is_closing:
+                            raise NoAnswer(STOPPING)
                         self._read(await in_store(self._look))
         except StoreFull:
             raise NoAnswer(TOO_MANY) from None

@@ -74,6 +74,8 @@ Callback: TypeAlias = Callable[[], None]
 KEEP_ALIVE = 15
 #: Seconds between two signs of life of this process to others.
 RENEWED = 5
+#: Seconds between two looks for streams that can be closed by now.
+CLOSING = 0.05
 #: How the topics begin that close streams.
 CLOSES = control_topic(CLOSE, "")
 
@@ -307,7 +309,11 @@ class Hub:
         """End all streams in good order. No new ones are taken."""
         self.is_closing = True
         for subscriber in self.streams:
-            subscriber.end()
+            # Answers over HTTP+SSE have no other way to their client, so they come first.
+            if not getattr(subscriber, "calls", None):
+                subscriber.end()
+        if self.streams:
+            self.loop.call_later(CLOSING, self.close)
 
 
 def discard(sets: dict[str, set[T]], key: str, member: T) -> None:

@@ -6,6 +6,7 @@ here get the signal before the server does.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import os
 import signal
@@ -40,6 +41,8 @@ def end_process() -> None:
 
 #: Seconds for the last messages of all streams, before the server gets the signal itself.
 FAREWELL = 0.3
+#: Seconds between two looks whether calls have ended.
+LOOK = 0.05
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
@@ -51,24 +54,35 @@ class Shutdown:
         self.otherwise = otherwise
 
     def __call__(self, number: int, frame: FrameType | None) -> None:
-        open_hubs = [own for own in hub.all_hubs() if own.streams]
-        for own in open_hubs:
+        hubs = [own for own in hub.all_hubs() if not own.loop.is_closed()]
+        for own in hubs:
             own.loop.call_soon_threadsafe(own.close)
-        if open_hubs:
-            later = open_hubs[0].loop
+        with_streams = [own for own in hubs if own.streams]
+        if with_streams:
+            later = with_streams[0].loop
             later.call_soon_threadsafe(later.call_later, FAREWELL, self.otherwise, number, frame)
         else:
             self.otherwise(number, frame)
 
 
 def prepare() -> None:
-    """Have streams ended when this process is told to stop. Only its main thread can.
+    """On the loop: have streams ended when this process is told to stop. Only its main thread can.
 
     A server whose handler is not a function of Python keeps it.
     """
     if threading.current_thread() is not threading.main_thread():
         return
+    # So that a stream which only begins when the signal comes finds a hub that is closing.
+    hub.get_hub()
     for number in SIGNALS:
         otherwise = signal.getsignal(number)
         if callable(otherwise) and not isinstance(otherwise, Shutdown):
             signal.signal(number, Shutdown(number, otherwise))
+
+
+async def until_ended(is_busy: Callable[[], object], *, seconds: float) -> None:
+    """Return once nothing runs, or after so many seconds."""
+    clock = asyncio.get_running_loop().time
+    latest = clock() + seconds
+    while is_busy() and clock() < latest:
+        await asyncio.sleep(LOOK)
