@@ -8,6 +8,7 @@ import os
 import socket
 import sys
 import time
+from pathlib import Path
 
 os.environ["DJANGO_SETTINGS_MODULE"] = "tests.transports.live_settings"
 
@@ -55,6 +56,17 @@ async def report_later(ctx: mcp.Context, then: str) -> str:
 
 class Name(forms.Form):
     name = forms.CharField()
+
+
+@mcp.tool(read_only=True, permission=everybody)
+def wait_for(ctx: mcp.Context, file: str) -> str:
+    """Report progress, wait until there is a file, and remove it."""
+    ctx.progress(1)
+    while not Path(file).exists():
+        ctx.check()
+        time.sleep(0.01)
+    Path(file).unlink()
+    return "gone"
 
 
 @mcp.tool(read_only=True, permission=everybody, asks=True)
@@ -110,7 +122,7 @@ def requests_alive() -> int:
 
     gc.collect()
     # Not isinstance(): it asks lazy objects for their class, which makes them.
-    return sum(type(held) is WebRequest for held in gc.get_objects())
+    return sum(issubclass(type(held), WebRequest) for held in gc.get_objects())
 
 
 #: On a port of the system's choice, which nobody else can take any more.

@@ -107,7 +107,9 @@ class Servers:
 class Answer:
     """One HTTP response, read as it comes."""
 
-    def __init__(self, port: int, verb: str, message: Any = None, **headers: str) -> None:
+    def __init__(
+        self, port: int, verb: str, message: Any = None, *, path: str = "/mcp", **headers: str
+    ) -> None:
         self.connection = HTTPConnection("127.0.0.1", port, timeout=PATIENCE)
         sent = {
             "Content-Type": "application/json",
@@ -115,7 +117,7 @@ class Answer:
             **{name.replace("_", "-"): value for name, value in headers.items()},
         }
         body = b"" if message is None else msgspec.json.encode(message)
-        self.connection.request(verb, "/mcp", body, sent)
+        self.connection.request(verb, path, body, sent)
         self.response = self.connection.getresponse()
         self.status = self.response.status
 

@@ -53,7 +53,7 @@ class Command(BaseCommand):
         parser.add_argument(
             "--proxy-headers",
             action="store_true",
-            help="Believe X-Forwarded-For, -Port and -Proto, which the proxy must set or remove.",
+            help="Believe X-Forwarded-For and X-Forwarded-Proto. The proxy must set both.",
         )
 
     def handle(self, *args: Any, workers: int, parent: int | None, **options: Any) -> None:
@@ -126,8 +126,8 @@ def serve(application: Any, listener: socket.socket, **options: Any) -> None:
         from mcp_django.daphne_server import DaphneServer
     except ModuleNotFoundError as error:
         raise CommandError('Install Daphne: pip install "django-mcp-orm[daphne]".') from error
-    headers = ("X-Forwarded-For", "X-Forwarded-Port", "X-Forwarded-Proto")
-    host, port, scheme = headers if options["proxy_headers"] else (None, None, None)
+    headers = ("X-Forwarded-For", "X-Forwarded-Proto")
+    client, scheme = headers if options["proxy_headers"] else (None, None)
     # Django's None is no limit.
     longest = options["max_body"] or settings.DATA_UPLOAD_MAX_MEMORY_SIZE or float("inf")
     DaphneServer(
@@ -137,8 +137,7 @@ def serve(application: Any, listener: socket.socket, **options: Any) -> None:
         max_body=max(longest, get_config().max_body),
         parent=options["parent"],
         root_path=settings.FORCE_SCRIPT_NAME or "",
-        proxy_forwarded_address_header=host,
-        proxy_forwarded_port_header=port,
+        proxy_forwarded_address_header=client,
         proxy_forwarded_proto_header=scheme,
     ).run()
     end_process()
