@@ -72,7 +72,7 @@ async def lifespan(scope: Any, receive: Any, send: Any) -> None:
     from mcp_django.audit.records import records
     from mcp_django.conf import get_config
     from mcp_django.transports import shutdown
-    from mcp_django.transports.calls.running import running_calls
+    from mcp_django.transports.call import running_calls
 
     # The server has its handlers of signals by now, and no stream is open.
     shutdown.prepare()

@@ -21,8 +21,8 @@ from twisted.internet.protocol import connectionDone
 from twisted.web.http import HTTPChannel
 
 from mcp_django.transports import shutdown
-from mcp_django.transports.calls.running import running_calls
-from mcp_django.transports.http.responses import Brake
+from mcp_django.transports.call import running_calls
+from mcp_django.transports.responses import Brake
 
 logger = logging.getLogger("mcp_django.serve")
 

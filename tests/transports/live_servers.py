@@ -19,6 +19,7 @@ import pytest
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
 from tests.children import start
+from tests.services import path_of
 from tests.transports.event_stream import Event
 from tests.waiting import PATIENCE, wait_until
 
@@ -76,6 +77,29 @@ def live_server(
                 process.kill()
                 process.communicate()
                 raise
+
+
+#: Directories that nginx makes at its start, also where it is not used.
+PATHS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+
+
+@contextmanager
+def nginx(folder: Path, server: str) -> Iterator[int]:
+    """Run nginx with this server in its configuration, and yield the port in place of PORT."""
+    port, file = free_port(), folder / "nginx.conf"
+    paths = "".join(f"{name}_temp_path {name};" for name in PATHS)
+    server = server.replace("PORT", f"127.0.0.1:{port}")
+    file.write_text(
+        f"daemon off; pid nginx.pid; events {{}} http {{ access_log off; {paths} {server} }}"
+    )
+    command = [path_of("nginx"), "-p", folder, "-e", "stderr", "-c", file]
+    process = start(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    try:
+        wait_for(port)
+        yield port
+    finally:
+        process.terminate()
+        process.wait()
 
 
 class Servers:

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import secrets
-from contextlib import contextmanager
-from subprocess import DEVNULL
 
 import pytest
 
 from mcp_django.protocol.revisions import LATEST_LEGACY
 from mcp_django.testing import ProtocolFailure
-from tests.children import start
 from tests.served import SocketClient
-from tests.services import path_of
-from tests.transports.live_servers import Answer, Servers, free_port, make_database, wait_for
+from tests.transports.live_servers import Answer, Servers, make_database, nginx
 from tests.transports.test_layer import CORE, PUBSUB
 
 # A test that needs Redis is thorough.
@@ -104,35 +100,12 @@ def test_a_session_of_one_process_is_the_same_in_the_other_until_it_is_ended_in_
         moved.list_tools()
 
 
-#: Directories that nginx makes at its start, also where it is not used.
-PATHS = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-
-
-@contextmanager
-def nginx(folder, upstream):
-    """A proxy as it is out of the box, and its port."""
-    port, file = free_port(), folder / "nginx.conf"
-    paths = "".join(f"{name}_temp_path {name};" for name in PATHS)
-    passed = f"proxy_pass http://127.0.0.1:{upstream}; proxy_set_header Host $host;"
-    file.write_text(
-        f"daemon off; pid nginx.pid; events {{}} http {{ access_log off; {paths} "
-        f"server {{ listen 127.0.0.1:{port}; location / {{ {passed} }} }} }}"
-    )
-    command = [path_of("nginx"), "-p", folder, "-e", "stderr", "-c", file]
-    process = start(command, stdout=DEVNULL, stderr=DEVNULL)
-    try:
-        yield port
-    finally:
-        process.terminate()
-        process.wait()
-
-
 @pytest.mark.needs("nginx")
 @pytest.mark.parametrize("index", [0, 1], ids=["uvicorn", "daphne"])
 def test_a_proxy_with_its_defaults_passes_each_event_on_at_once(site, index, tmp_path):
     client = site.begin(index)
-    with nginx(tmp_path, client.port) as port:
-        wait_for(port)
+    passed = f"proxy_pass http://127.0.0.1:{client.port}; proxy_set_header Host $host;"
+    with nginx(tmp_path, f"server {{ listen PORT; location / {{ {passed} }} }}") as port:
         text, uri = subscribe(client)
         stream = site.open(client, port=port)
         opened = stream.lines()
