@@ -15,6 +15,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
 from urllib.request import urlopen
 
+import msgspec
 import pytest
 
 from mcp_django.protocol.revisions import LATEST_LEGACY, Revision
@@ -355,7 +356,9 @@ REPORT = {"name": "report", "arguments": {"then": "end"}}
 def until_refused(client, statuses):
     """Call until a proxy says that nobody answers."""
     while not statuses or statuses[-1] == 200:
-        statuses.append(client.post_request("tools/call", REPORT).status)
+        message = client.message("tools/call", REPORT)
+        body, headers = msgspec.json.encode(message), client.routing_headers(message)
+        statuses.append(client.http("POST", body, headers=headers).status)
 
 
 @pytest.mark.needs("daphne", "nginx", "redis", "channels_redis")
