@@ -32,8 +32,6 @@ LONGEST_READING = 60
 FAREWELL = 5
 #: Seconds for applications that are cancelled.
 PATIENCE = 1.0
-#: Sets the root path of a request, and comes from anybody.
-ROOT_PATH = b"daphne-root-path"
 
 TOO_LONG = b"413 Content Too Large"
 TOO_SLOW = b"408 Request Timeout"
@@ -59,14 +57,6 @@ class DaphneRequest(WebRequest):  # type: ignore[misc]  # Daphne has no types
             self.channel.close_soon()
         else:
             super().handle_exception(exception)
-
-    async def until_room(self) -> None:
-        """Wait until the client has read enough, or is gone."""
-        if self.channel is None:
-            return
-        # Streams of events have one already.
-        brake = self.producer or Brake(self)
-        await brake.until_room()
 
     def finish(self) -> None:
         if self.producer is not None:
@@ -100,7 +90,8 @@ class DaphneChannel(HTTPChannel):
             super().resetTimeout()
 
     def allHeadersReceived(self) -> None:
-        self.requests[-1].requestHeaders.removeHeader(ROOT_PATH)
+        # Daphne would believe it, and anybody can send it.
+        self.requests[-1].requestHeaders.removeHeader(b"daphne-root-path")
         if self.length is not None and self.length > self.factory.server.max_body:
             # Before "100 Continue", which asks for the body.
             self.refuse(TOO_LONG)
@@ -128,9 +119,8 @@ class DaphneChannel(HTTPChannel):
             return
         self.is_refused = True
         self.setRawMode()
-        self.transport.write(
-            b"HTTP/1.1 %b\r\nConnection: close\r\nContent-Length: 0\r\n\r\n" % status
-        )
+        head = b"HTTP/1.1 %b\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
+        self.transport.write(head % status)
         # A client that is still writing loses the answer if the connection closes with unread
         # bytes (RFC 9112, 9.6). So this is the end of our half only.
         self.transport.loseWriteConnection()
@@ -173,10 +163,8 @@ class DaphneServer(Server):  # type: ignore[misc]  # Daphne has no types
         parent: int | None = None,
         **options: Any,
     ) -> None:
-        """`grace` are the seconds for what runs when the process is told to stop.
-
-        `parent` is the process that started this one as a worker. It alone decides when the grace
-        is over, and the worker does not outlive it.
+        """`grace` is in seconds. `parent` is the process that started this one as a worker, and
+        decides when the grace is over. A worker does not outlive it.
         """
         # Daphne takes names of endpoints only, and has none for a Unix socket that listens.
         super().__init__(application, endpoints=["ours"], signal_handlers=False, **options)
@@ -209,8 +197,10 @@ class DaphneServer(Server):  # type: ignore[misc]  # Daphne has no types
 
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
         await super().handle_reply(protocol, message)
-        if message.get("more_body") and isinstance(protocol, DaphneRequest):
-            await protocol.until_room()
+        is_http = isinstance(protocol, DaphneRequest) and protocol.channel is not None
+        if is_http and message.get("more_body"):
+            # Streams of events have a brake already.
+            await (protocol.producer or Brake(protocol)).until_room()
 
     def application_checker(self) -> None:
         if self.parent not in (None, os.getppid()):
@@ -234,7 +224,7 @@ class DaphneServer(Server):  # type: ignore[misc]  # Daphne has no types
         tasks = [details.get("application_instance") for details in self.connections.values()]
         left = [task for task in tasks if task is not None and not task.done()]
         if left:
-            logger.warning("%d requests were cut off when the server stopped.", len(left))
+            logger.warning("%d connections were cut off when the server stopped.", len(left))
             for task in left:
                 task.cancel()
             await asyncio.wait(left, timeout=PATIENCE)
@@ -243,7 +233,5 @@ class DaphneServer(Server):  # type: ignore[misc]  # Daphne has no types
     def is_busy(self) -> bool:
         """Whether a request is not answered yet, or a client still has to read the answer."""
         # What has become a WebSocket has another protocol. WebSockets end without a grace.
-        return not self.is_hurried and (
-            bool(running_calls)
-            or any(channel.transport.protocol is channel for channel in self.channels)
-        )
+        is_open = (channel.transport.protocol is channel for channel in self.channels)
+        return not self.is_hurried and (bool(running_calls) or any(is_open))

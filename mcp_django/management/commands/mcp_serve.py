@@ -9,11 +9,12 @@ import stat
 import subprocess
 import sys
 import time
-from argparse import ArgumentParser
+from argparse import SUPPRESS, ArgumentParser
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from channels.routing import get_default_application
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.management.base import BaseCommand, CommandError
@@ -28,10 +29,6 @@ from mcp_django.transports.shutdown import SIGNALS, end_process
 BACKLOG = 2048
 #: Seconds before a worker that ended is replaced, so that one that cannot start does not spin.
 PAUSE = 1.0
-MAX_BODY = (
-    "The longest body of a request, uploads included. Default: DATA_UPLOAD_MAX_MEMORY_SIZE. The "
-    "setting MAX_BODY is the least."
-)
 
 
 class Command(BaseCommand):
@@ -44,9 +41,9 @@ class Command(BaseCommand):
             ("--fd", int, None, "NUMBER", "Use a socket instead that is open and listens."),
             ("--workers", int, 1, "NUMBER", "Processes that share the socket."),
             ("--grace", float, 20.0, "SECONDS", "For what runs when the server is told to stop."),
-            ("--max-body", int, None, "BYTES", MAX_BODY),
+            ("--max-body", int, None, "BYTES", "Longest body (DATA_UPLOAD_MAX_MEMORY_SIZE)."),
             # For workers, from the process that starts them.
-            ("--parent", int, None, "PID", "Not for you."),
+            ("--parent", int, None, "PID", SUPPRESS),
         ):
             text += "" if default is None else f" Default: {default}."
             parser.add_argument(name, type=kind, default=default, metavar=metavar, help=text)
@@ -64,11 +61,9 @@ class Command(BaseCommand):
             listener = open_socket(bind=options["bind"], unix=options["unix"], fd=options["fd"])
         except (OSError, ValueError) as error:
             raise CommandError(f"Cannot listen: {error}") from error
-        # What a check has opened. The threads that answer have their own.
         connections.close_all()
         if parent is None:
-            name = listener.getsockname()
-            self.stdout.write(f"Serving on {name if isinstance(name, str) else name[:2]}.")
+            self.stdout.write(f"Serving on {options['unix'] or options['fd'] or options['bind']}.")
             self.stdout.flush()
         if workers > 1:
             Workers(listener, number=workers).run()
@@ -89,8 +84,6 @@ def load_application() -> Any:
     """The one that ASGI_APPLICATION names, as Channels has it, or else the endpoint and Django."""
     if not getattr(settings, "ASGI_APPLICATION", None):
         return get_mcp_application()
-    from channels.routing import get_default_application
-
     try:
         return get_default_application()
     except ImproperlyConfigured as error:
@@ -113,10 +106,9 @@ def open_socket(*, bind: str, unix: str | None, fd: int | None) -> socket.socket
         listener.listen(BACKLOG)
     else:
         host, _, port = bind.rpartition(":")
+        where = host.strip("[]"), int(port)
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        listener = socket.create_server(
-            (host.strip("[]"), int(port)), family=family, backlog=BACKLOG
-        )
+        listener = socket.create_server(where, family=family, backlog=BACKLOG)
     listener.settimeout(0)
     return listener
 
