@@ -22,21 +22,14 @@ from mcp_django.protocol.revisions import LATEST_LEGACY, Revision
 from tests.children import finished, start
 from tests.docs.pages import blocks
 from tests.served import SocketClient
-from tests.transports.live_servers import (
-    Answer,
-    Reader,
-    free_port,
-    live_server,
-    make_database,
-    nginx,
-)
+from tests.transports import live_servers
+from tests.transports.live_servers import Answer, Reader, free_port, live_server, nginx
 from tests.transports.test_layer import PUBSUB
 from tests.transports.wire import hello
 from tests.waiting import PATIENCE, wait_until
 
-pytestmark = pytest.mark.live
+pytestmark = [pytest.mark.live, pytest.mark.needs("daphne")]
 COMMAND = ("-m", "django", "mcp_serve", "--settings", "tests.transports.serve_settings")
-needs_daphne = pytest.mark.needs("daphne")
 
 
 @contextmanager
@@ -130,7 +123,7 @@ class OldStream(Answer):
 # The end
 
 
-@pytest.fixture(params=[pytest.param("mcp_serve", marks=needs_daphne), "uvicorn"])
+@pytest.fixture(params=["mcp_serve", "uvicorn"])
 def server(request):
     serving = live_server("uvicorn") if request.param == "uvicorn" else mcp_serve()
     with serving as (process, port):
@@ -172,7 +165,6 @@ def test_a_server_that_is_told_to_stop_answers_what_runs_and_ends_what_is_idle(
     assert not any(file.exists() for file in files)
 
 
-@needs_daphne
 @pytest.mark.thorough
 @pytest.mark.parametrize(("grace", "signals"), [("0.1", 1), ("600", 2)])
 def test_what_does_not_end_within_the_grace_or_before_a_second_signal_is_cut_off(
@@ -197,7 +189,7 @@ def test_what_does_not_end_within_the_grace_or_before_a_second_signal_is_cut_off
 
 
 def answer_to(port, *parts):
-    """All that comes back, which is the first line and what follows, until the server closes."""
+    """All that comes back until the server closes."""
     with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE) as connection:
         for part in parts:
             connection.sendall(part)
@@ -207,8 +199,8 @@ def answer_to(port, *parts):
     return received
 
 
-def post(*headers, path="/length"):
-    lines = [f"POST {path} HTTP/1.1", "Host: localhost", "Connection: close", *headers]
+def post(*headers):
+    lines = ["POST /length HTTP/1.1", "Host: localhost", "Connection: close", *headers]
     return "\r\n".join([*lines, "", ""]).encode()
 
 
@@ -223,7 +215,6 @@ CHUNKED = "Transfer-Encoding: chunked"
 CHUNK = b"186A0\r\n" + b"x" * 100_000 + b"\r\n"
 
 
-@needs_daphne
 @pytest.mark.thorough
 @pytest.mark.parametrize(
     ("parts", "status", "end"),
@@ -237,10 +228,6 @@ CHUNK = b"186A0\r\n" + b"x" * 100_000 + b"\r\n"
         ([post(CHUNKED), *[CHUNK] * 11, b"0\r\n\r\n"], 413, ""),
         ([post("Content-Length: 2", "Expect: 100-continue"), b"xx"], 100, "2"),
     ],
-    ids=[
-        *("long enough", "chunks", "declared", "declared and sent", "expecting", "endless"),
-        *("chunks and an end", "continued"),
-    ],
 )
 def test_a_body_that_is_too_long_is_refused_before_it_has_come(served, parts, status, end):
     answer = answer_to(served, *parts)
@@ -249,7 +236,6 @@ def test_a_body_that_is_too_long_is_refused_before_it_has_come(served, parts, st
     assert answer.partition(b"chunked\r\n\r\n")[2].partition(b"\r\n")[2].startswith(end.encode())
 
 
-@needs_daphne
 @pytest.mark.thorough
 def test_a_request_that_does_not_come_in_time_is_refused():
     with mcp_serve(LIVE_READING="0.5") as (_, port):
@@ -257,7 +243,6 @@ def test_a_request_that_does_not_come_in_time_is_refused():
             assert answer_to(port, part).startswith(b"HTTP/1.1 408 ")
 
 
-@needs_daphne
 @pytest.mark.thorough
 def test_a_client_does_not_choose_the_root_path(served):
     answer = answer_to(served, post("Content-Length: 0", "Daphne-Root-Path: /evil"))
@@ -265,7 +250,6 @@ def test_a_client_does_not_choose_the_root_path(served):
     assert b"Root-Path: \r\n" in answer
 
 
-@needs_daphne
 @pytest.mark.thorough
 def test_clients_that_come_while_the_server_is_busy_wait_for_their_turn():
     with mcp_serve() as (process, port):
@@ -282,7 +266,6 @@ def test_clients_that_come_while_the_server_is_busy_wait_for_their_turn():
 # What goes out
 
 
-@needs_daphne
 @pytest.mark.thorough
 def test_a_page_of_the_site_waits_for_a_client_that_does_not_read_it(served):
     with socket.create_connection(("127.0.0.1", served), timeout=PATIENCE) as connection:
@@ -300,17 +283,13 @@ def test_a_page_of_the_site_waits_for_a_client_that_does_not_read_it(served):
     assert received > 1600 * 65_536
 
 
-@needs_daphne
 @pytest.mark.thorough
 def test_errors_in_the_middle_of_responses_end_them_and_leave_nothing_behind(served):
     for _ in range(5):
         with pytest.raises(IncompleteRead):
             page(served, "broken")
-
-    def has_let_go():
-        return SocketClient(served).data("requests_alive")["result"] <= 3
-
-    wait_until(has_let_go, pause=0.2)
+    client = SocketClient(served)
+    wait_until(lambda: client.data("requests_alive")["result"] <= 3, pause=0.2)
 
 
 # Several processes
@@ -320,11 +299,10 @@ def test_errors_in_the_middle_of_responses_end_them_and_leave_nothing_behind(ser
 def site(tmp_path):
     """What processes share."""
     database = tmp_path / "site.sqlite3"
-    make_database(database)
+    live_servers.make_database(database)
     return {"LIVE_DB": str(database)}
 
 
-@needs_daphne
 @pytest.mark.thorough
 def test_a_worker_that_ends_is_replaced_and_none_outlives_the_first_process(site):
     with mcp_serve("--workers=2", **site) as (process, port):
@@ -342,12 +320,22 @@ def test_a_worker_that_ends_is_replaced_and_none_outlives_the_first_process(site
         wait_until(lambda: not is_open(port))
 
 
-@needs_daphne
 @pytest.mark.thorough
-def test_processes_that_would_not_share_sessions_do_not_start(site):
-    alone = finished(*COMMAND, "--workers=2", "--bind=127.0.0.1:0")
-    assert alone.returncode == 1
-    assert "CommandError: What one process keeps of a session in SESSION_CACHE" in alone.stderr
+@pytest.mark.parametrize(
+    ("shares", "sentences"),
+    [
+        (False, ["CommandError: What one process keeps of a session in SESSION_CACHE"]),
+        (True, ["No channel layer links", "has no table", "CommandError: Cannot listen"]),
+    ],
+)
+def test_workers_need_a_cache_that_they_share_and_should_have_more(shares, sentences, tmp_path):
+    environ = {"LIVE_DB": str(tmp_path / "site.sqlite3")} if shares else {}
+
+    done = finished(*COMMAND, "--workers=2", "--bind=nowhere", **environ)
+
+    assert done.returncode == 1
+    for sentence in sentences:
+        assert sentence in done.stderr
 
 
 REPORT = {"name": "report", "arguments": {"then": "end"}}
@@ -361,7 +349,7 @@ def until_refused(client, statuses):
         statuses.append(client.http("POST", body, headers=headers).status)
 
 
-@pytest.mark.needs("daphne", "nginx", "redis", "channels_redis")
+@pytest.mark.needs("nginx", "redis", "channels_redis")
 def test_two_workers_behind_nginx_as_the_page_has_it(site, call):
     (block, _) = (block.text for block in blocks("nginx"))
     layer = {"LIVE_LAYER": PUBSUB, "LIVE_PREFIX": f"test-{secrets.token_hex(8)}"}
