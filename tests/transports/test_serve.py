@@ -9,7 +9,6 @@ import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
-from functools import partial
 from http.client import IncompleteRead
 from pathlib import Path
 from tempfile import TemporaryDirectory, TemporaryFile
@@ -22,8 +21,14 @@ from mcp_django.protocol.revisions import LATEST_LEGACY, Revision
 from tests.children import finished, start
 from tests.docs.pages import blocks
 from tests.served import SocketClient
-from tests.transports import live_servers
-from tests.transports.live_servers import Answer, Reader, free_port, live_server, nginx
+from tests.transports.live_servers import (
+    Answer,
+    Reader,
+    free_port,
+    live_server,
+    make_database,
+    nginx,
+)
 from tests.transports.test_layer import PUBSUB
 from tests.transports.wire import hello
 from tests.waiting import PATIENCE, wait_until
@@ -75,22 +80,16 @@ def begin(port, **capabilities):
 
 
 @pytest.fixture
-def call():
-    """Call a tool in a session, with an answer that is read as it comes."""
-    answers = []
+def opened():
+    """Open a response in a session, which is read as it comes: of this message, or of GET."""
+    with ExitStack() as stack:
 
-    def call(client, tool, **arguments):
-        answers.append(opened(client, "POST", call_of(client, tool, **arguments)))
-        return answers[-1]
+        def open_response(client, message=None):
+            own = {"MCP-Protocol-Version": client.revision.value, **client.session_headers()}
+            answer = Answer(client.port, "POST" if message else "GET", message, **own)
+            return stack.enter_context(closing(answer))
 
-    yield call
-    for answer in answers:
-        answer.close()
-
-
-def opened(client, verb, message=None):
-    own = {"MCP-Protocol-Version": client.revision.value, **client.session_headers()}
-    return Answer(client.port, verb, message, **own)
+        yield open_response
 
 
 def call_of(client, tool, **arguments):
@@ -131,17 +130,18 @@ def server(request):
 
 
 def test_a_server_that_is_told_to_stop_answers_what_runs_and_ends_what_is_idle(
-    server, call, tmp_path
+    server, opened, tmp_path
 ):
     process, port = server
     client = begin(port, elicitation={})
     files = [tmp_path / name for name in ("heard", "left", "old")]
     with Reader(port, toolsListChanged=True) as idle, closing(OldStream(port)) as old:
         idle.message()
-        asking = call(client, "greet")
+        asking = opened(client, call_of(client, "greet"))
         asking.message("elicitation/create")
-        heard, left = [call(client, "wait_for", file=str(file)) for file in files[:2]]
-        old.post(call_of(client, "wait_for", file=str(files[2])))
+        calls = [call_of(client, "wait_for", file=str(file)) for file in files]
+        heard, left = [opened(client, message) for message in calls[:2]]
+        old.post(calls[2])
         for answer in (heard, left, old):
             answer.message("notifications/progress")
         left.close()
@@ -168,10 +168,11 @@ def test_a_server_that_is_told_to_stop_answers_what_runs_and_ends_what_is_idle(
 @pytest.mark.thorough
 @pytest.mark.parametrize(("grace", "signals"), [("0.1", 1), ("600", 2)])
 def test_what_does_not_end_within_the_grace_or_before_a_second_signal_is_cut_off(
-    grace, signals, call, tmp_path
+    grace, signals, opened, tmp_path
 ):
     with mcp_serve(f"--grace={grace}") as (process, port):
-        running = call(begin(port), "wait_for", file=str(tmp_path / "never"))
+        client = begin(port)
+        running = opened(client, call_of(client, "wait_for", file=str(tmp_path / "never")))
         running.message()
         with Reader(port, toolsListChanged=True) as idle:
             idle.message()
@@ -295,17 +296,9 @@ def test_errors_in_the_middle_of_responses_end_them_and_leave_nothing_behind(ser
 # Several processes
 
 
-@pytest.fixture
-def site(tmp_path):
-    """What processes share."""
-    database = tmp_path / "site.sqlite3"
-    live_servers.make_database(database)
-    return {"LIVE_DB": str(database)}
-
-
 @pytest.mark.thorough
-def test_a_worker_that_ends_is_replaced_and_none_outlives_the_first_process(site):
-    with mcp_serve("--workers=2", **site) as (process, port):
+def test_a_worker_that_ends_is_replaced_and_none_outlives_the_first_process(tmp_path):
+    with mcp_serve("--workers=2", LIVE_DB=str(tmp_path / "site.sqlite3")) as (process, port):
 
         def seen(number):
             pids = set()
@@ -313,9 +306,8 @@ def test_a_worker_that_ends_is_replaced_and_none_outlives_the_first_process(site
             return pids
 
         before = seen(2)
-        killed = before.pop()
-        os.kill(killed, signal.SIGKILL)
-        wait_until(lambda: seen(2) - before - {killed})
+        os.kill(min(before), signal.SIGKILL)
+        wait_until(lambda: seen(2) - before)
         process.kill()
         wait_until(lambda: not is_open(port))
 
@@ -338,6 +330,7 @@ def test_workers_need_a_cache_that_they_share_and_should_have_more(shares, sente
         assert sentence in done.stderr
 
 
+CALLERS = 6
 REPORT = {"name": "report", "arguments": {"then": "end"}}
 
 
@@ -350,10 +343,14 @@ def until_refused(client, statuses):
 
 
 @pytest.mark.needs("nginx", "redis", "channels_redis")
-def test_two_workers_behind_nginx_as_the_page_has_it(site, call):
+def test_two_workers_behind_nginx_as_the_page_has_it(tmp_path, opened):
     (block, _) = (block.text for block in blocks("nginx"))
-    layer = {"LIVE_LAYER": PUBSUB, "LIVE_PREFIX": f"test-{secrets.token_hex(8)}"}
+    database = tmp_path / "site.sqlite3"
+    make_database(database)
+    environ = {"LIVE_DB": str(database), "LIVE_LAYER": PUBSUB, "LIVE_PREFIX": secrets.token_hex(8)}
     with ExitStack() as stack:
+        # It waits for its threads, which go on until the server has ended.
+        pool = stack.enter_context(ThreadPoolExecutor(CALLERS))
         # The path of a Unix socket has to be short.
         folder = Path(stack.enter_context(TemporaryDirectory()))
         folder.chmod(0o755)
@@ -362,7 +359,7 @@ def test_two_workers_behind_nginx_as_the_page_has_it(site, call):
             assert old in block
             block = block.replace(old, new)
         process, _ = stack.enter_context(
-            mcp_serve("--workers=2", "--proxy-headers", unix=unix, **site, **layer)
+            mcp_serve("--workers=2", "--proxy-headers", unix=unix, **environ)
         )
         port = stack.enter_context(nginx(folder, block))
         client = begin(port)
@@ -371,7 +368,7 @@ def test_two_workers_behind_nginx_as_the_page_has_it(site, call):
         client.request("resources/subscribe", {"uri": uri})
 
         # Each may be in another process. The newest one has the stream.
-        lost, stream = [stack.enter_context(closing(opened(client, "GET"))) for _ in range(2)]
+        lost, stream = [opened(client) for _ in range(2)]
         assert lost.message("nothing but the end") is None
         assert stream.lines() == [": open"]
         client.call_tool("change_memo", text=text)
@@ -381,17 +378,15 @@ def test_two_workers_behind_nginx_as_the_page_has_it(site, call):
         for length in (2_000_000, 5_000_000):
             assert client.http("POST", b" " * length).status == 413
 
-        callers = [SocketClient(port) for _ in range(6)]
+        callers = [SocketClient(port) for _ in range(CALLERS)]
         statuses = [[] for _ in callers]
-        pool = stack.enter_context(ThreadPoolExecutor(len(callers)))
-        ended = [*map(partial(pool.submit, until_refused), callers, statuses)]
+        ended = pool.map(until_refused, callers, statuses)
         wait_until(lambda: all(statuses))
-        running = call(client, "count_slowly", number=5)
+        running = opened(client, call_of(client, "count_slowly", number=5))
         running.message()
         process.terminate()
         assert result_of(running)["content"][0]["text"] == "counted"
         assert stream.message("nothing but the end") is None
         assert process.wait(PATIENCE) == 0
-        for future in ended:
-            future.result(PATIENCE)
+        assert len([*ended]) == len(callers)
     assert {of_one[-1] for of_one in statuses} <= {502, 503}
