@@ -27,14 +27,14 @@ from mcp_django.transports.responses import Brake
 logger = logging.getLogger("mcp_django.serve")
 
 #: Seconds for a request, from its first byte to its last.
-LONGEST_READING = 60
+LONGEST_REQUEST = 60
 #: Seconds for a client that was refused to read why.
 FAREWELL = 5
 #: Seconds for applications that are cancelled.
 PATIENCE = 1.0
 
-TOO_LONG = b"413 Content Too Large"
-TOO_SLOW = b"408 Request Timeout"
+CONTENT_TOO_LARGE = b"413 Content Too Large"
+REQUEST_TIMEOUT = b"408 Request Timeout"
 
 
 class DaphneRequest(WebRequest):  # type: ignore[misc]  # Daphne has no types
@@ -46,7 +46,7 @@ class DaphneRequest(WebRequest):  # type: ignore[misc]  # Daphne has no types
         # A body in chunks does not say how long it is.
         self._received += len(data)
         if self._received > self.server.max_body:
-            self.channel.refuse(TOO_LONG)
+            self.channel.refuse(CONTENT_TOO_LARGE)
         else:
             super().handleContentChunk(data)
 
@@ -94,7 +94,7 @@ class DaphneChannel(HTTPChannel):
         self.requests[-1].requestHeaders.removeHeader(b"daphne-root-path")
         if self.length is not None and self.length > self.factory.server.max_body:
             # Before "100 Continue", which asks for the body.
-            self.refuse(TOO_LONG)
+            self.refuse(CONTENT_TOO_LARGE)
         else:
             super().allHeadersReceived()
 
@@ -109,7 +109,7 @@ class DaphneChannel(HTTPChannel):
 
     def timeoutConnection(self) -> None:
         if self.is_reading and self.requests and not self.is_refused:
-            self.refuse(TOO_SLOW)
+            self.refuse(REQUEST_TIMEOUT)
         else:
             super().timeoutConnection()
 
@@ -146,7 +146,7 @@ class DaphneFactory(HTTPFactory):  # type: ignore[misc]  # Daphne has no types
     def buildProtocol(self, address: Any) -> DaphneChannel:
         channel: DaphneChannel = super().buildProtocol(address)
         channel.requestFactory = DaphneRequest
-        channel.timeOut = LONGEST_READING
+        channel.timeOut = LONGEST_REQUEST
         return channel
 
 

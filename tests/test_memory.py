@@ -74,6 +74,7 @@ KEPT = {
         "oauth.validators.consent_page",
         "stores.transactions.turns._mine",
         "transports.call.async_calls",
+        "transports.call.running_calls",
         "transports.http_sse._streams",
         "transports.middleware.served",
         "transports.hub.hubs",

@@ -8,7 +8,7 @@ from mcp_django import daphne_server
 from tests.transports.live import application as site
 
 # A test does not wait for a minute.
-daphne_server.LONGEST_READING = float(os.environ.get("LIVE_READING", "60"))
+daphne_server.LONGEST_REQUEST = float(os.environ.get("LIVE_READING", "60"))
 CHUNK = b"x" * 65_536
 #: More than a connection holds that nobody reads.
 CHUNKS = 1600

@@ -68,7 +68,7 @@ class Command(BaseCommand):
         if workers > 1:
             Workers(listener, number=workers).run()
         else:
-            serve(application, listener, parent=parent, **options)
+            run_daphne(application, listener, parent=parent, **options)
 
     def check_processes(self) -> None:
         """Raise CommandError where processes would not know each other's sessions."""
@@ -113,7 +113,7 @@ def open_socket(*, bind: str, unix: str | None, fd: int | None) -> socket.socket
     return listener
 
 
-def serve(application: Any, listener: socket.socket, **options: Any) -> None:
+def run_daphne(application: Any, listener: socket.socket, **options: Any) -> None:
     try:
         from mcp_django.daphne_server import DaphneServer
     except ModuleNotFoundError as error:
