@@ -117,9 +117,9 @@ BUDGET = {
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_195,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_595,
-    ("stores", "transports"): 8_261,
+    ("stores", "transports"): 8_291,
     ("admin",): 4_292,
-    ("", "templating", "testing", "management", "templatetags"): 4_999,
+    ("", "templating", "testing", "management", "templatetags"): 5_426,
     ("oauth",): 1_822,
 }
 
