@@ -13,6 +13,7 @@ from asgiref.sync import sync_to_async
 
 from mcp_django.auth import PersonalTokens
 from mcp_django.auth.authenticate import cache
+from mcp_django.exposure.primitives import Lane
 from mcp_django.models import PersonalToken, ServerSettings
 from mcp_django.protocol.revisions import Revision
 from mcp_django.stores.cache import CacheStore
@@ -22,6 +23,7 @@ from mcp_django.subscriptions.outbox import outbox, publish
 from mcp_django.subscriptions.topics import EVERYTHING, Change
 from mcp_django.transports import layer, notifier, responses
 from mcp_django.transports.hub import RecentChanges, get_hub
+from mcp_django.transports.threads import lanes
 from tests.changed import list_changed
 from tests.spec import requirement
 from tests.transports.event_stream import (
@@ -311,7 +313,8 @@ async def test_idle_streams_take_no_thread_and_no_task_of_their_own_beyond_the_o
     for _ in range(20):
         await listen(client, toolsListChanged=True)
 
-    assert threading.active_count() == threads
+    # Lanes begin threads when two jobs meet, up to their sizes.
+    assert threading.active_count() - threads <= sum(lanes[name].size for name in Lane) < 20
     assert len(asyncio.all_tasks()) <= tasks + 20
 
 
