@@ -72,7 +72,7 @@ async def lifespan(scope: Any, receive: Any, send: Any) -> None:
     from mcp_django.audit.records import records
     from mcp_django.conf import get_config
     from mcp_django.transports import shutdown
-    from mcp_django.transports.call import running_calls
+    from mcp_django.transports.call import has_running_calls
 
     # The server has its handlers of signals by now, and no stream is open.
     shutdown.prepare()
@@ -80,7 +80,7 @@ async def lifespan(scope: Any, receive: Any, send: Any) -> None:
         message = await receive()
         if message["type"] == "lifespan.shutdown":
             seconds = get_config().tool_timeout
-            await shutdown.until_ended(lambda: running_calls, seconds=seconds)
+            await shutdown.until_ended(has_running_calls, seconds=seconds)
             await asyncio.to_thread(records.close)
         await send({"type": f"{message['type']}.complete"})
         if message["type"] == "lifespan.shutdown":

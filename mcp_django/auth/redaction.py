@@ -23,6 +23,7 @@ LOGGERS = (
     "mcp_django.auth",
     "mcp_django.calls",
     "mcp_django.generation",
+    "mcp_django.serve",
     "mcp_django.streams",
     "mcp_django.subscriptions",
 )

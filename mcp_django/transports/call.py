@@ -80,7 +80,7 @@ class RunningCall:
         self.principal: Principal
         self.is_over = False
         self.is_cancelled = False
-        self._loop = asyncio.get_running_loop()
+        self.loop = asyncio.get_running_loop()
         self._hub: Hub | None = None
         self._topics: list[Topic] = []
         self._asking: ClientRequests | None = None
@@ -97,7 +97,7 @@ class RunningCall:
         """
         if self.session is not None:
             return
-        self.session, self._hub = session, get_hub(self._loop)
+        self.session, self._hub = session, get_hub(self.loop)
         self.principal = principal
         for call in () if self.exchange.is_batch else self.exchange.requests:
             topic = cancel_topic(session.key, call.request.id)
@@ -134,7 +134,7 @@ class RunningCall:
         try:
             work = self._start_work(partial(respond, self._service(), self._lane))
         except Busy as error:
-            work = self._loop.create_future()
+            work = self.loop.create_future()
             work.set_exception(error)
         self._watch(work)
 
@@ -271,7 +271,7 @@ class RunningCall:
     @property
     def hub(self) -> Hub:
         if self._hub is None:
-            self._hub = get_hub(self._loop)
+            self._hub = get_hub(self.loop)
         return self._hub
 
     def leave(self) -> None:
@@ -303,6 +303,12 @@ class RunningCall:
 
 #: Calls of this process that are not answered yet, also where nobody waits for the answer.
 running_calls: set[RunningCall] = set()
+
+
+def has_running_calls() -> bool:
+    """Return whether calls of this loop are not answered yet. Loops that are over leave some."""
+    loop = asyncio.get_running_loop()
+    return any(call.loop is loop for call in running_calls)
 
 
 async def drop(messages: Sequence[bytes]) -> None:

@@ -234,7 +234,7 @@ class PostedCall(RunningCall):
     ) -> None:
         super().__init__(exchange, make=make, caller=caller)
         self._route: StreamRoute | Relay | None = None
-        self._first: asyncio.Future[Reply] = self._loop.create_future()
+        self._first: asyncio.Future[Reply] = self.loop.create_future()
 
     def accept(self, outside_transaction: OutsideTransaction) -> None:
         """In the thread: from here on the answer belongs on the stream.

@@ -26,6 +26,8 @@ if os.environ.get("LIVE_LAYER"):
 MCP_DJANGO = {
     "AUTHENTICATORS": ["mcp_django.auth.Anonymous"],
     "MAX_BODY": 20_000,
+    # Everybody is one caller, who may have half of them.
+    "WORK_THREADS": 8,
     "TOOL_TIMEOUT": float(os.environ.get("LIVE_TOOL_TIMEOUT", "60")),
 }
 if os.environ.get("LIVE_ORIGIN"):
