@@ -116,8 +116,8 @@ BUDGET = {
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_195,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_595,
-    ("stores", "transports"): 8_291,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_596,
+    ("stores", "transports"): 8_297,
     ("admin",): 4_292,
     ("", "templating", "testing", "management", "templatetags"): 5_426,
     ("oauth",): 1_822,
