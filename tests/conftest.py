@@ -25,7 +25,7 @@ from mcp_django.exposure.registry import registry
 from mcp_django.models import ExposedModel, ExposedPrompt, ExposedTool, ServerSettings
 from mcp_django.protocol.revisions import Revision
 from mcp_django.stores.cache_version import generations
-from mcp_django.stores.interface import chosen
+from mcp_django.stores.sessions import forget_store
 from mcp_django.subscriptions.outbox import outbox
 from mcp_django.transports.threads import lanes, make_lane
 from tests import workers
@@ -142,7 +142,7 @@ def no_session_is_left():
     caches["default"].clear()
     if "locmem" in caches.settings["default"]["BACKEND"]:
         caches.settings["default"]["LOCATION"] = secrets.token_hex(8)
-    chosen.forget()
+    forget_store()
 
 
 @pytest.fixture(autouse=True)

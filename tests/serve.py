@@ -31,9 +31,9 @@ if "SERVED_MINUTE" in os.environ:
     for windows in shared_counts.limits:
         windows.clock = float
 if "SERVED_SESSIONS" in os.environ:
-    from mcp_django.stores import bounds
+    from mcp_django.stores import sessions
 
-    bounds.MOST_SESSIONS = int(os.environ["SERVED_SESSIONS"])
+    sessions.MOST_SESSIONS = int(os.environ["SERVED_SESSIONS"])
 
 
 def ready(port: int) -> None:

@@ -117,7 +117,7 @@ BUDGET = {
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_195,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_596,
-    ("stores", "transports"): 8_297,
+    ("stores", "transports"): 7_986,
     ("admin",): 4_292,
     ("", "templating", "testing", "management", "templatetags"): 5_426,
     ("oauth",): 1_822,

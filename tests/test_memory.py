@@ -58,6 +58,7 @@ KEPT = {
         "exposure.tools.actions._action_names._kept",
         "exposure.tools.actions.arguments_of",
         "exposure.tools.records.page_definition",
+        "stores.sessions._stores",
         "handlers.telemetry.durations",
         "subscriptions.receivers._watched._kept",
         "transports.threads.lanes._lanes",

@@ -24,7 +24,7 @@ from mcp_django.exposure.decisions import decisions
 from mcp_django.models import Assistants, ServerSettings, UserRestriction
 from mcp_django.principal import DEFAULT_SERVER
 from mcp_django.stores.documents import is_of_one_process, make_cache
-from mcp_django.stores.interface import OpenStream, Session, get_store
+from mcp_django.stores.sessions import OpenStream, Session, get_store
 from mcp_django.stores.transactions import after_transaction
 from mcp_django.subscriptions.outbox import publish
 from mcp_django.subscriptions.topics import CLOSE, LISTS, Change, control_topic

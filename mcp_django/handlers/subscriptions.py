@@ -13,7 +13,7 @@ from mcp_django.handlers.resources import refusal
 from mcp_django.protocol.errors import INVALID_PARAMS, INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.methods import Wishes, parse_params
 from mcp_django.protocol.results import EmptyResult, ListenResult
-from mcp_django.stores.interface import get_store
+from mcp_django.stores.sessions import get_store
 from mcp_django.subscriptions.admission import Verdict, admit_all, may_subscribe
 from mcp_django.subscriptions.outbox import publish
 from mcp_django.subscriptions.topics import PROMPTS, RESOURCES, SESSION, TOOLS, Change

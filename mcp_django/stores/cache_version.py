@@ -68,18 +68,17 @@ class CacheVersions:
         self._reading = threading.Lock()
 
     def known_cache_version(self, server: str = DEFAULT_SERVER) -> CacheVersion | None:
-        """The version if it was read within the last second. Never a query."""
-        found, at = self._readings.get((server, places()), (None, 0.0))
+        """Return the version if it was read within the last second. Never a query."""
+        version, at = self._readings.get((server, places()), (None, 0.0))
         # Nothing is believed that was read before a change of this process.
-        if found is None or found.own != self.own:
+        if version is None or version.own != self.own:
             return None
-        return found if self.clock() - at < BELIEVED else None
+        return version if self.clock() - at < BELIEVED else None
 
     def cache_version(self, server: str = DEFAULT_SERVER) -> CacheVersion:
-        """The version now. Take it before reading what you are going to keep under it."""
-        found = self.known_cache_version(server)
-        if found is not None:
-            return found
+        """Return the version now. Ask before reading what you are going to keep under it."""
+        if (version := self.known_cache_version(server)) is not None:
+            return version
         with self._reading:
             return self.known_cache_version(server) or self._read(server)
 
@@ -88,13 +87,13 @@ class CacheVersions:
         own, now = self.own, self.clock()
         before, _ = self._readings.get(key, (None, 0.0))
         number = read_number(server, otherwise=0 if before is None else before.number)
-        found = CacheVersion(number, own, key[1])
+        version = CacheVersion(number, own, key[1])
         # Of no use after a change of this process during the query: it may be older than that.
-        self._readings[key] = found, now
-        return found
+        self._readings[key] = version, now
+        return version
 
     def forget(self) -> None:
-        """Whatever this process keeps under an earlier version is void."""
+        """Make void whatever this process keeps under an earlier version."""
         with self._lock:
             self.own += 1
 
@@ -113,7 +112,7 @@ DUE = "_mcp_django_due"
 
 
 def invalidate(server: str | None = DEFAULT_SERVER, *, using: str | None = None) -> None:
-    """Something about this server changed; None: about every one. The row rises on commit."""
+    """Note a change of this server, None: of every one. Its row rises on commit."""
     generations.forget()
     alias = using or router.db_for_write(models.ExposureGeneration)
     due: set[str | None] = vars(transaction.get_connection(alias)).setdefault(DUE, set())
@@ -144,13 +143,13 @@ def invalidate(server: str | None = DEFAULT_SERVER, *, using: str | None = None)
 
 
 def read_number(server: str, *, otherwise: int) -> int:
-    """The row's number, 0 without a row, `otherwise` where the database cannot say."""
-    # A replica that lags would give an old number, or a new one beside old rights.
-    known = models.ExposureGeneration.objects.using(router.db_for_write(models.ExposureGeneration))
-    rows = known.filter(server=server).values_list("number", flat=True)
+    """Return the row's number, 0 without a row, `otherwise` where the database cannot say."""
+    # A replica that lags would give an old number, or a new one with old rights.
+    using = router.db_for_write(models.ExposureGeneration)
+    rows = models.ExposureGeneration.objects.using(using).filter(server=server)
     try:
-        with apart(rows.db):
-            return rows.first() or 0
+        with apart(using):
+            return rows.values_list("number", flat=True).first() or 0
     except Error:
         return otherwise
 
@@ -210,8 +209,9 @@ def connect() -> None:
 
 
 def models_of_rights(user: type[Model]) -> Iterator[type[Model]]:
-    """Users (proxies and children send signals of their own), groups, permissions, and the tables
-    between them where a site has written those by hand."""
+    """Yield users (proxies and children send signals of their own), groups, permissions, and the
+    tables between them where a site has written those by hand.
+    """
     yield from (model for model in user._meta.apps.get_models() if issubclass(model, user))
     for field in fields_of_rights(user):
         yield field.related_model
@@ -220,11 +220,11 @@ def models_of_rights(user: type[Model]) -> Iterator[type[Model]]:
 
 
 def fields_of_rights(user: type[Model]) -> Iterator[Any]:
-    """Fields that give rights: of the user to permissions, of the user to whatever has permissions
-    (the site's own groups or roles count), and of those to permissions."""
+    """Yield fields that give rights: of the user to permissions, of the user to whatever has
+    permissions (the site's own groups or roles count), and of those to permissions.
+    """
     for field in user._meta.many_to_many:
-        theirs = field.related_model._meta.many_to_many
-        inner = [one for one in theirs if leads_to_permissions(one)]
+        inner = list(filter(leads_to_permissions, field.related_model._meta.many_to_many))
         if inner or leads_to_permissions(field):
             yield field
             yield from inner

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 from django.core.cache import BaseCache, InvalidCacheBackendError, caches
 from django.core.cache.backends.db import BaseDatabaseCache
@@ -30,32 +30,27 @@ from mcp_django.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcp_django.stores.transactions import database_of, is_contention, is_inside
 
 #: In front of each key. The number goes up with the shape of a document: others are not read.
-PREFIX = "mcp:1:"
+PREFIX = "mcp:2:"
 #: Seconds after which the lock of a process that died expires. In the last ones nobody begins to
 #: write: SQLite may wait for long, and the lock may be somebody else's by then.
 LOCK, LAST_OF_LOCK = 30, 10
 #: Seconds that others may be in the way, for all attempts.
 PATIENCE = 5.0
 #: Seconds before the second attempt, at most; doubled for each further one.
-PAUSE = 0.002
-LONGEST_PAUSE = 0.1
+PAUSE, LONGEST_PAUSE = 0.002, 0.1
 #: Entries that are asked for at once.
 CHUNK = 200
 
 logger = logging.getLogger("mcp_django")
 
 T = TypeVar("T")
-#: Takes the name of a document, its content, and the seconds after which it goes. None: never.
-Put: TypeAlias = Callable[[str, Any, float | None], None]
 
 
 def make_cache() -> BaseCache:
     """Return the cache that SESSION_CACHE names. Raises ImproperlyConfigured."""
     alias = get_config().session_cache
     if alias not in caches.settings:
-        raise ImproperlyConfigured(
-            f"MCP_DJANGO['SESSION_CACHE'] is {alias!r}, which is not in CACHES."
-        )
+        raise ImproperlyConfigured(f"SESSION_CACHE is {alias!r}, which is not in CACHES.")
     try:
         return caches.create_connection(alias)
     except InvalidCacheBackendError as error:
@@ -77,13 +72,10 @@ def is_shared(cache: BaseCache) -> bool:
 
 
 def missing_table(cache: BaseCache, databases: Iterable[str]) -> str:
-    """Return the name of the table that the cache needs in one of these databases, if the database
-    does not have it.
-    """
-    using = database_of(cache)
-    if not isinstance(cache, BaseDatabaseCache) or using is None or using not in databases:
+    """Return the name of the table that the cache needs and one of these databases lacks."""
+    using, table = database_of(cache), str(getattr(cache, "_table", ""))
+    if using is None or using not in databases:
         return ""
-    table: str = cache.cache_model_class._meta.db_table
     return "" if table in connections[using].introspection.table_names() else table
 
 
@@ -102,6 +94,8 @@ def attempts(end: float | None = None) -> Iterator[None]:
 
 
 class Documents:
+    """Each method raises ProtocolError where others are in the way for too long."""
+
     def __init__(self, make: Callable[[], BaseCache]) -> None:
         self._make = make
         self._of_thread = threading.local()
@@ -120,7 +114,7 @@ class Documents:
         return self._try(self.cache.get, PREFIX + name)
 
     def get_many(self, names: Iterable[str]) -> dict[str, Any]:
-        """Those that are there, by name."""
+        """Return those that are there, by name."""
         keys = [PREFIX + name for name in names]
         values: dict[str, Any] = {}
         for start in range(0, len(keys), CHUNK):
@@ -128,16 +122,14 @@ class Documents:
         return {key.removeprefix(PREFIX): value for key, value in values.items()}
 
     def add(self, name: str, value: Any, seconds: float) -> bool:
-        """Of many who add the same, one is told that it was new."""
+        """Return True to one of many who add the same: it was new."""
         return self._try(self.cache.add, PREFIX + name, value, seconds)
 
-    def touch(self, name: str, seconds: float | None) -> bool:
+    def touch(self, name: str, seconds: float) -> bool:
         return self._try(self.cache.touch, PREFIX + name, seconds)
 
-    def put(
-        self, name: str, value: Any, seconds: float | None, *, end: float | None = None
-    ) -> None:
-        """Write until it is written. Raises ProtocolError where others are in the way too long."""
+    def put(self, name: str, value: Any, seconds: float, end: float | None = None) -> None:
+        """Write until it is written. It goes after so many seconds."""
         for _ in attempts(end):
             self._try(self.cache.set, PREFIX + name, value, seconds)
             # Django's cache in a database says nothing when it has written nothing.
@@ -145,25 +137,28 @@ class Documents:
                 return
 
     def drop(self, name: str) -> bool:
-        """Of many who drop the same, one is told that it was there."""
+        """Return True to one of many who drop the same: it was there."""
         return self._try(self.cache.delete, PREFIX + name)
 
-    @contextmanager
-    def locked(self, name: str) -> Iterator[Put]:
-        """Hold the lock of this name, and give what its holder writes with.
+    def drop_many(self, names: Iterable[str]) -> None:
+        if keys := [PREFIX + name for name in names]:
+            self._try(self.cache.delete_many, keys)
 
-        Raises RuntimeError in a transaction, which might roll back what is written, and
-        ProtocolError where others are in the way for too long.
+    @contextmanager
+    def locked(self, name: str) -> Iterator[Callable[[str, Any, float], None]]:
+        """Hold the lock of this name, and give its holder a `put` that ends with it.
+
+        Raises RuntimeError in a transaction, which might roll back what is written.
         """
-        using = database_of(self.cache)
-        if using is not None and is_inside(using):
+        if is_inside(database_of(self.cache)):
             raise RuntimeError("Sessions are not written in a transaction of their database.")
-        key, waiting = f"lock:{name}", attempts()
-        next(waiting)
-        lock = self._locks[hash(name) % len(self._locks)]
-        with self._first(lock, waiting):
+        waiting, lock = attempts(), self._locks[hash(name) % len(self._locks)]
+        for _ in waiting:
+            if lock.acquire(timeout=PATIENCE):
+                break
+        try:
             began = time.monotonic()
-            while not self.add(key, 1, LOCK):
+            while not self.add(f"lock:{name}", 1, LOCK):
                 next(waiting)
                 began = time.monotonic()
             end = began + LOCK - LAST_OF_LOCK
@@ -173,15 +168,7 @@ class Documents:
                 # What was done is done, and the lock expires by itself.
                 with suppress(Exception):
                     if time.monotonic() < end:
-                        self.drop(key)
-
-    @contextmanager
-    def _first(self, lock: threading.Lock, waiting: Iterator[None]) -> Iterator[None]:
-        """Of the threads of this process one waits for the others."""
-        while not lock.acquire(timeout=PATIENCE):
-            next(waiting)
-        try:
-            yield
+                        self.drop(f"lock:{name}")
         finally:
             lock.release()
 

@@ -26,7 +26,7 @@ QUIET = 10.0
 
 
 class Uses:
-    """Any thread may note a use. Of one token or session the last use counts."""
+    """Any thread may note a use. Of each token and session the last use counts."""
 
     def __init__(self, *, room: int = ROOM, quiet: float = QUIET) -> None:
         self.room = room
@@ -71,7 +71,7 @@ class Uses:
                 close_connections()
 
     def _next(self) -> Callable[[], object] | None:
-        """None: there was nothing for long enough to end."""
+        """Return the next write. None: there was nothing for long enough to end."""
         with self._changed:
             if not self._changed.wait_for(lambda: self._waiting, self.quiet):
                 close_connections()

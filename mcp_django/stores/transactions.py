@@ -41,7 +41,7 @@ class Turns:
 
     @contextmanager
     def call(self) -> Iterator[None]:
-        """Around a call that may write, or that runs in a transaction of the project."""
+        """Run a call that may write, or that is in a transaction of the project."""
         if not any(map(is_deferred, connections.settings.values())):
             yield
             return
@@ -55,7 +55,7 @@ class Turns:
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """Within a call: it waits for a writer, and reads and writes nothing meanwhile."""
+        """Let writers run while a call waits, and reads and writes nothing."""
         if not self._is_call:
             yield
             return
@@ -82,7 +82,7 @@ class Turns:
 
     @contextmanager
     def alone(self, using: str) -> Iterator[None]:
-        """Around a write that belongs to no call, over a connection that no call uses meanwhile.
+        """Run a write that belongs to no call, over a connection that no call uses meanwhile.
 
         Waits for calls, but not longer than one may take. Fails where another process has the
         lock: calls must not wait for that.
@@ -104,7 +104,7 @@ class Turns:
 
 @contextmanager
 def impatient(using: str) -> Iterator[None]:
-    """Waits for the locks of other processes for a moment only."""
+    """Wait for the locks of other processes for a moment only."""
     connection: Any = connections[using]
     connection.ensure_connection()
     database = connection.connection
@@ -118,7 +118,7 @@ def impatient(using: str) -> Iterator[None]:
 
 
 def is_deferred(settings: Any) -> bool:
-    """Whether it is SQLite, with transactions that take the lock when they first write."""
+    """Return whether it is SQLite, with transactions that take the lock when they first write."""
     mode = str(settings["OPTIONS"].get("transaction_mode") or "DEFERRED")
     return settings["ENGINE"].endswith("sqlite3") and mode.upper() == "DEFERRED"
 
@@ -128,8 +128,6 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch  not on Windows
     os.register_at_fork(after_in_child=turns.forget)
 
 
-# What databases say when others write to the same rows.
-
 #: PostgreSQL: deadlock_detected, lock_not_available, serialization_failure.
 STATES = frozenset({"40P01", "55P03", "40001"})
 #: MySQL and MariaDB: lock wait timeout, deadlock, record changed since it was read.
@@ -137,6 +135,7 @@ NUMBERS = frozenset({1205, 1213, 1020})
 
 
 def is_contention(error: Error) -> bool:
+    """Return whether a database says that others write to the same rows."""
     number, text = (error.args[0] if error.args else None), str(error)
     state = getattr(error.__cause__, "sqlstate", None)
     return state in STATES or number in NUMBERS or "is locked" in text
@@ -147,6 +146,7 @@ MOST_DELETED = 5_000
 
 
 def delete_in_chunks(rows: QuerySet[Any]) -> int:
+    """Delete the rows, and return how many there were."""
     deleted = 0
     while keys := list(rows.order_by("pk").values_list("pk", flat=True)[:MOST_DELETED]):
         # A range: no database takes lists of so many everywhere.

@@ -23,7 +23,7 @@ from mcp_django.protocol.jsonrpc import encoder
 from mcp_django.protocol.questions import InputParams
 from mcp_django.protocol.results import InputRequired
 from mcp_django.protocol.revisions import Revision
-from mcp_django.stores.interface import Session
+from mcp_django.stores.sessions import Session
 from mcp_django.stores.transactions import turns
 from mcp_django.subscriptions.topics import Topic
 from mcp_django.transports.call_log import CallLog

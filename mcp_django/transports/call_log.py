@@ -13,7 +13,7 @@ from mcp_django.exposure.prompts.stored import prompt_groups
 from mcp_django.principal import Principal
 from mcp_django.protocol import sse
 from mcp_django.protocol.revisions import Revision
-from mcp_django.stores.interface import Log, Session, Store
+from mcp_django.stores.sessions import Session, Store
 from mcp_django.subscriptions.outbox import publish
 from mcp_django.subscriptions.topics import LOG, Change, Topic, control_topic
 from mcp_django.transports.sessions import in_store
@@ -70,9 +70,7 @@ class CallLog:
 
         def begin(store: Store) -> None:
             self.key = new_key(self.principal)
-            store.open_log(
-                Log(key=self.key, session=session.key, owner=self.owner, request=self.request)
-            )
+            store.open_log(self.key, session=session.key, owner=self.owner, request=self.request)
 
         try:
             await in_store(begin)

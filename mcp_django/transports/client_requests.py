@@ -15,8 +15,7 @@ from mcp_django.protocol.jsonrpc import encode_request
 from mcp_django.protocol.questions import ELICITATION, URL, Question
 from mcp_django.protocol.render import cancelled, notification
 from mcp_django.protocol.revisions import Revision
-from mcp_django.stores.interface import Question as OpenQuestion
-from mcp_django.stores.interface import Session, Store, StoreFull
+from mcp_django.stores.sessions import Session, Store, StoreFull
 from mcp_django.transports.hub import Hub
 from mcp_django.transports.output import Waker
 from mcp_django.transports.sessions import (
@@ -155,7 +154,7 @@ class ClientRequests:
 
     def _keep(self, store: Store) -> None:
         for request_id in self._open.values():
-            store.ask(OpenQuestion(session=self.session.key, id=request_id, owner=self.hub.key))
+            store.ask(self.session.key, request_id, owner=self.hub.key)
 
     def _look(self, store: Store) -> dict[str, bytes] | None:
         """The answers that came. None: there is no session that could bring any."""

@@ -22,7 +22,7 @@ from mcp_django.protocol.render import (
     with_subscription,
 )
 from mcp_django.protocol.revisions import Revision
-from mcp_django.stores.interface import OpenStream, Page, Session, Store
+from mcp_django.stores.sessions import OpenStream, Page, Session, Store
 from mcp_django.subscriptions.topics import LISTS, Uris, control_topic
 from mcp_django.tracing import span_of
 from mcp_django.transports import shutdown
@@ -368,4 +368,5 @@ class ResumedStream(Subscriber):
     def _close(self, store: Store, page: Page) -> None:
         error = ProtocolError(INTERNAL_ERROR, LOST, request_id=decoder.decode(page.request))
         id_optional = self.spec.revision.features.error_id_optional
-        store.close_orphan(self.spec.log, encode_error(error, id_optional=id_optional))
+        event = encode_error(error, id_optional=id_optional)
+        store.append(self.spec.log, [event], is_final=True, if_orphan=True)

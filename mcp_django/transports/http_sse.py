@@ -38,7 +38,7 @@ from mcp_django.protocol.jsonrpc import (
 from mcp_django.protocol.methods import served
 from mcp_django.protocol.negotiation import Envelope
 from mcp_django.protocol.revisions import Revision
-from mcp_django.stores.interface import Log, Session, Store, StoreFull, get_store
+from mcp_django.stores.sessions import Session, Store, StoreFull, get_store
 from mcp_django.subscriptions.outbox import publish
 from mcp_django.subscriptions.topics import LISTS, Change
 from mcp_django.transports.call import RunningCall
@@ -335,30 +335,27 @@ class Relay:
 
     def __init__(self, session: Session, *, owner: str, request: str | int) -> None:
         self.index = index_of(session.key)
-        self.log = Log(
-            key=secrets.token_urlsafe(18),
-            session=session.key,
-            owner=owner,
-            request=encoder.encode(request).decode(),
-        )
+        self.key = secrets.token_urlsafe(18)
+        self.session = session.key
+        self.owner = owner
+        self.request = encoder.encode(request).decode()
 
     def check(self, outside_transaction: OutsideTransaction) -> None:
         """In the thread. Raises ProtocolError where the stream is gone."""
-        session = self.log.session
-        page = get_store().read(self.index, session=session, after=LAST)
+        page = get_store().read(self.index, session=self.session, after=LAST)
         if page is None or page.is_orphaned:
             # The process that had the stream is gone, and the stream with it.
-            outside_transaction(partial(end_session, session))
+            outside_transaction(partial(end_session, self.session))
             raise not_found()
 
     def open(self) -> None:
         """In the thread. Raises ProtocolError."""
         store = get_store()
         try:
-            store.open_log(self.log)
+            store.open_log(self.key, session=self.session, owner=self.owner, request=self.request)
         except StoreFull:
             raise too_many() from None
-        store.append(self.index, [self.log.key.encode()])
+        store.append(self.index, [self.key.encode()])
 
     async def say(self, messages: Sequence[bytes]) -> None:
         if messages:
@@ -369,10 +366,9 @@ class Relay:
         await self._append(messages, is_final=not messages)
 
     async def _append(self, messages: Sequence[bytes], *, is_final: bool) -> None:
-        key = self.log.key
         for pause in (*PAUSES, None):
             try:
-                await in_store(lambda store: store.append(key, messages, is_final=is_final))
+                await in_store(lambda store: store.append(self.key, messages, is_final=is_final))
                 break
             except Exception:
                 logger.exception("A message does not reach the stream of its session.")
@@ -512,4 +508,4 @@ def begin_stream(session: Session, *, owner: str) -> None:
     """Keep the session, and the log in which other processes write to its stream."""
     store = get_store()
     store.add_session(session)
-    store.open_log(Log(key=index_of(session.key), session=session.key, owner=owner))
+    store.open_log(index_of(session.key), session=session.key, owner=owner)

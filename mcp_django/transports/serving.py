@@ -35,7 +35,7 @@ from mcp_django.protocol.render import acknowledged, notification, with_subscrip
 from mcp_django.protocol.results import ListenResult, Result
 from mcp_django.protocol.revisions import Revision
 from mcp_django.protocol.sse import parse_event_id
-from mcp_django.stores.interface import Session, Store, get_store
+from mcp_django.stores.sessions import Session, Store, get_store
 from mcp_django.subscriptions.topics import LISTS, Uris, by_topic
 from mcp_django.transports.call_log import may_read
 from mcp_django.transports.exchanges import (

@@ -22,9 +22,8 @@ from mcp_django.protocol.jsonrpc import Notification, RequestId, Response, encod
 from mcp_django.protocol.negotiation import check_batches, negotiate
 from mcp_django.protocol.revisions import Revision
 from mcp_django.signing import digest_of
-from mcp_django.stores.bounds import SEEN_EVERY
-from mcp_django.stores.interface import Session, Store, get_store
 from mcp_django.stores.last_used import note_use
+from mcp_django.stores.sessions import SEEN_EVERY, Session, Store, get_store
 from mcp_django.stores.transactions import session_database, turns
 from mcp_django.subscriptions.outbox import publish
 from mcp_django.subscriptions.topics import ANSWER, CANCEL, SESSION, Change, Topic, control_topic

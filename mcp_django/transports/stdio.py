@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
 from functools import partial
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -45,8 +44,7 @@ from mcp_django.protocol.negotiation import (
     route,
 )
 from mcp_django.protocol.revisions import ASSUMED, Revision
-from mcp_django.stores.cache import CacheStore
-from mcp_django.stores.interface import chosen
+from mcp_django.stores.sessions import Store, using_store
 from mcp_django.transports.endpoint import batch_exchange, begins_session
 from mcp_django.transports.exchanges import Call, Exchange, Reply, StreamSpec, busy, crashed
 from mcp_django.transports.hub import TooManyStreams, get_hub
@@ -415,12 +413,14 @@ def take_streams() -> Pipes:
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
 #: Of one session: itself and its logs and questions.
 SESSION_ENTRIES = 10_000
+#: Seconds.
+CENTURY = 3e9
 
 
-def process_store() -> CacheStore:
+def process_store() -> Store:
     """In memory. The session lasts as long as the process, however long nothing happens."""
     cache = LocMemCache(secrets.token_hex(), {"OPTIONS": {"MAX_ENTRIES": SESSION_ENTRIES}})
-    return CacheStore(lambda: cache, idle=lambda: timedelta.max)
+    return Store(lambda: cache, idle=lambda: CENTURY)
 
 
 async def serve(caller: Caller, pipes: Pipes) -> None:
@@ -429,7 +429,7 @@ async def serve(caller: Caller, pipes: Pipes) -> None:
     reader = LineReader(pipes.input, limit=get_config().max_body, ended=is_over.set)
     writer = LineWriter(pipes.output, closed=is_over.set)
     conversation = Conversation(caller, writer)
-    with chosen.using(process_store()), stopping(is_over.set):
+    with using_store(process_store()), stopping(is_over.set):
         reading = asyncio.create_task(conversation.read(reader))
         reading.add_done_callback(lambda task: is_over.set())
         await is_over.wait()

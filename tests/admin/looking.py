@@ -19,7 +19,7 @@ from mcp_django.audit.records import Gathered, records
 from mcp_django.auth import throttles
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.registry import registry
-from mcp_django.stores.interface import OpenStream, Session, get_store
+from mcp_django.stores.sessions import OpenStream, Session, get_store
 from mcp_django.testing.client import kept_connections
 from mcp_django.transports.threads import InlineLane, lanes
 from tests.clients import browser_of

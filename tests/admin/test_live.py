@@ -14,7 +14,7 @@ from django.urls import resolve, reverse
 from django.utils import timezone
 
 from mcp_django.models import ServerSettings, UserRestriction
-from mcp_django.stores.interface import get_store
+from mcp_django.stores.sessions import get_store
 from mcp_django.subscriptions.topics import control_topic
 from tests.admin.looking import add_session, add_stream, allow, text_of, url
 from tests.clients import browser_of

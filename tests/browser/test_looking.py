@@ -7,7 +7,7 @@ from django.urls import reverse
 
 from mcp_django.models import ExposedModel
 from mcp_django.protocol.revisions import LATEST_LEGACY
-from mcp_django.stores.interface import get_store
+from mcp_django.stores.sessions import get_store
 from mcp_django.testing import Client
 from tests.admin.looking import add_stream
 from tests.browser.looks import every_look

@@ -69,18 +69,21 @@ HTTP = Room(
             ("return super().take() if self._has_answered else ()", "return super().take()"),
         ],
         # Stores
-        "stores/bounds.py": [("if kept and room < 0:", "if room < 0:")],
-        "stores/cache.py": [
-            ('if log["ended"] is not None or (only_orphan', "if (only_orphan"),
-            ("if answer is None or not self.documents.drop(name):", "if answer is None:"),
+        "stores/sessions.py": [
+            ('while len(log["events"]) > 1 and sum(', "while sum("),
+            ('if log["ended"] is None and not (if_orphan', "if not (if_orphan"),
+            ("if answer is not None and self.documents.drop(name) else", "if answer else"),
         ],
         "stores/documents.py": [
             (
-                "if using is not None and is_inside(using):",
-                "if using is None and is_inside(using):",
+                "if is_inside(database_of(self.cache)):",
+                "if is_inside(None):",
             ),
             ("if database_of(self.cache) is None or self.get(name) == value:", "if True:"),
-            ("while not self.add(key, 1, LOCK):", "if not self.add(key, 1, LOCK):"),
+            (
+                'while not self.add(f"lock:{name}", 1, LOCK):',
+                'if not self.add(f"lock:{name}", 1, LOCK):',
+            ),
         ],
         "stores/last_used.py": [
             (

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import pytest
 from asgiref.sync import sync_to_async
 
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
-from mcp_django.stores.cache import CacheStore
-from mcp_django.stores.interface import chosen
+from mcp_django.stores import sessions as store_of_sessions
+from mcp_django.stores.sessions import Store
 from mcp_django.subscriptions.outbox import flush, publish
 from mcp_django.subscriptions.topics import Change
 from mcp_django.transports import notifier
@@ -32,7 +33,7 @@ pytestmark = [
 URI = "django://objects/shop.order/{}"
 
 
-class Held(CacheStore):
+class Held(Store):
     """A store that answers about subscriptions when the test lets it."""
 
     def __init__(self):
@@ -55,7 +56,7 @@ class Held(CacheStore):
 @pytest.fixture
 def store(monkeypatch):
     found = Held()
-    monkeypatch.setattr(chosen, "_store", found)
+    monkeypatch.setitem(store_of_sessions._stores, os.getpid(), found)
     yield found
     for _, gate in found.gates:
         gate.open()

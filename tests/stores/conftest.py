@@ -9,8 +9,7 @@ from django.core.cache import caches
 from django.core.cache.backends.locmem import LocMemCache
 from django.core.cache.backends.redis import RedisCache
 
-from mcp_django.stores.cache import CacheStore
-from mcp_django.stores.interface import Log, OpenStream, Question, Session
+from mcp_django.stores.sessions import OpenStream, Session, Store
 
 CALLER = {"server": "default", "principal": "default/user:1/"}
 START = datetime(2026, 1, 1, tzinfo=UTC if settings.USE_TZ else None)
@@ -82,7 +81,13 @@ def cache(request):
 
 @pytest.fixture
 def store(cache, clock):
-    return CacheStore(lambda: cache, clock=clock)
+    return Store(lambda: cache, clock=clock)
+
+
+@pytest.fixture
+def other(cache, clock):
+    """What another process has."""
+    return Store(lambda: cache, clock=clock)
 
 
 @pytest.fixture
@@ -98,9 +103,7 @@ def add_session(store, clock):
 @pytest.fixture
 def open_log(store):
     def begin(key="l1", *, session="s1", owner="hub"):
-        log = Log(key=key, session=session, owner=owner)
-        store.open_log(log)
-        return log
+        store.open_log(key, session=session, owner=owner)
 
     return begin
 
@@ -128,7 +131,7 @@ def read(store):
 @pytest.fixture
 def ask(store):
     def put(id="q1", *, session="s1", owner="hub"):
-        store.ask(Question(session=session, id=id, owner=owner))
+        store.ask(session, id, owner=owner)
 
     return put
 
@@ -153,3 +156,4 @@ def filled(store, add_session, open_log, ask, show_stream):
     ask("q1")
     store.subscribe("s1", "django://1", most=5)
     show_stream("t1")
+    store.renew("hub")

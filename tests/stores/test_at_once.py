@@ -7,9 +7,7 @@ from itertools import chain
 
 import pytest
 
-from mcp_django.stores.bounds import MOST_LOGS, MOST_QUESTIONS
-from mcp_django.stores.cache import CacheStore
-from mcp_django.stores.interface import Log, Question, StoreFull
+from mcp_django.stores.sessions import MOST_LOGS, MOST_QUESTIONS, Store, StoreFull
 from tests.exposure.races import together
 
 pytestmark = pytest.mark.database
@@ -25,9 +23,7 @@ def at_once(cache, clock):
     """
 
     def run(work):
-        answers = together(
-            lambda n: work(CacheStore(lambda: cache, clock=clock), n), count=THREADS
-        )
+        answers = together(lambda n: work(Store(lambda: cache, clock=clock), n), count=THREADS)
         assert [answer for answer in answers if isinstance(answer, Exception)] == []
         return answers
 
@@ -35,12 +31,12 @@ def at_once(cache, clock):
 
 
 def ask(store, id):
-    store.ask(Question(session="s1", id=id, owner="hub"))
+    store.ask("s1", id, owner="hub")
     return True
 
 
 def begin(store, key):
-    store.open_log(Log(key=key, session="s1", owner="hub"))
+    store.open_log(key, session="s1", owner="hub")
     return True
 
 
@@ -51,7 +47,6 @@ RACES = {
         lambda store, n: store.subscribe("s1", "django://", most=1),
         THREADS,
     ),
-    "the end of an orphan": (lambda store, n: store.close_orphan("orphan", b"%d" % n), 1),
     "the answer of somebody": (lambda store, n: store.take_answer("q2") is not None, 1),
     "an answer": (lambda store, n: store.answer("s1", "q1", b"%d" % n), 1),
     "the end of a session": (lambda store, n: store.end_session("s1"), 1),
@@ -59,18 +54,22 @@ RACES = {
 
 
 @pytest.mark.parametrize("name", RACES)
-def test_of_many_at_once_no_more_have_it_than_may(
-    store, clock, add_session, open_log, at_once, name
-):
+def test_of_many_at_once_no_more_have_it_than_may(store, add_session, at_once, name):
     work, winners = RACES[name]
     add_session()
-    open_log("orphan", owner="dead")
-    clock.pass_by(seconds=15)
     ask(store, "q1")
     ask(store, "q2")
     store.answer("s1", "q2", b"yes")
 
     assert sum(at_once(work)) == winners
+
+
+def test_an_orphan_is_closed_once(store, clock, log, at_once, read):
+    clock.pass_by(seconds=15)
+
+    at_once(lambda store, n: store.append("l1", [b"%d" % n], is_final=True, if_orphan=True))
+
+    assert len(read()) == 1
 
 
 @pytest.mark.thorough
@@ -133,8 +132,8 @@ def do_one_of_all_kinds(store, thread, *, session, log):
         lambda: store.append(log, [b"a"] * 5),
         lambda: store.append(log, [b"b"], is_final=True),
         lambda: store.subscribe(session, "django://1", most=5),
-        lambda: store.open_log(Log(key=f"{log}.4", session=session, owner="hub")),
-        lambda: store.ask(Question(session=session, id=f"{log}.5", owner="hub")),
+        lambda: store.open_log(f"{log}.4", session=session, owner="hub"),
+        lambda: store.ask(session, f"{log}.5", owner="hub"),
         lambda: store.see(session),
         lambda: store.renew("hub"),
     ]

@@ -6,9 +6,17 @@ from dataclasses import replace
 
 import pytest
 
-from mcp_django.stores import bounds
-from mcp_django.stores.bounds import MOST_BYTES, MOST_EVENTS, MOST_LOGS, MOST_QUESTIONS
-from mcp_django.stores.interface import Event, Log, Page, StoreFull
+from mcp_django.stores import sessions
+from mcp_django.stores.sessions import (
+    MOST_BYTES,
+    MOST_EVENTS,
+    MOST_LOGS,
+    MOST_QUESTIONS,
+    Event,
+    OpenStream,
+    Page,
+    StoreFull,
+)
 
 HOSTILE = {
     "name": "\x00' OR 1=1 \ud800 \U0001f600",
@@ -30,7 +38,6 @@ def end(store, clock):
     store.answer("s1", "q1", ANSWER)
     assert store.end_session("s1")
     assert store.append("l1", [b"b"]) == store.append("l2", [b"b"]) == 0
-    assert not store.close_orphan("l1", b"end")
 
 
 def forget(store, clock):
@@ -131,7 +138,7 @@ def test_with_one_session_too_many_the_one_goes_that_was_not_heard_of_for_longes
     store, clock, add_session, monkeypatch, user, others
 ):
     """Of anonymous callers those count together whose keys begin alike."""
-    monkeypatch.setattr(bounds, "MOST_SESSIONS", 3)
+    monkeypatch.setattr(sessions, "MOST_SESSIONS", 3)
     for key in (*others, "a1", "a2", "a3"):
         add_session(key, user=user)
         clock.pass_by(minutes=2)
@@ -148,7 +155,7 @@ def test_with_one_session_too_many_the_one_goes_that_was_not_heard_of_for_longes
 def test_sessions_of_others_and_those_that_are_over_do_not_count(
     store, clock, add_session, monkeypatch
 ):
-    monkeypatch.setattr(bounds, "MOST_SESSIONS", 3)
+    monkeypatch.setattr(sessions, "MOST_SESSIONS", 3)
     add_session("old", user="1")
     clock.pass_by(minutes=31)
     add_session("other", user="2", principal="default/user:2/")
@@ -168,7 +175,7 @@ def test_events_are_read_as_they_were_appended_and_by_no_other_session(
     store, session, add_session
 ):
     add_session("s2")
-    store.open_log(Log(key="l1", session="s1", owner="hub", request='"\\u0000 é"'))
+    store.open_log("l1", session="s1", owner="hub", request='"\\u0000 é"')
 
     assert store.append("l1", [b"a", BYTES]) == 2
     assert store.append("l1", [b"c"]) == 3
@@ -306,12 +313,14 @@ def test_an_orphan_is_closed_once_and_its_owner_comes_back_too_late(
     open_log("ended")
     store.append("ended", [b"a"], is_final=True)
     store.append("l1", [b"a"])
-    assert not store.close_orphan("l1", b"lost")
+
+    def close(key):
+        return store.append(key, [b"lost"], is_final=True, if_orphan=True)
+
+    assert close("l1") == 1
     clock.pass_by(seconds=15)
 
-    assert store.close_orphan("l1", b"lost")
-    assert not store.close_orphan("l1", b"lost")
-    assert not store.close_orphan("ended", b"lost")
+    assert [close(key) for key in ("l1", "l1", "ended")] == [2, 2, 1]
     store.renew("hub")
     assert store.append("l1", [b"late"]) == 2
 
@@ -368,21 +377,6 @@ def test_a_question_that_is_not_open_takes_no_answer(
     assert store.take_answer("q1") is None
 
 
-def test_a_question_is_open_for_an_hour_at_most_while_its_process_lives(
-    store, clock, session, ask
-):
-    ask("q1")
-    clock.pass_by(seconds=1)
-    ask("q2")
-    for seconds in (1200, 1200, 1199):
-        clock.pass_by(seconds=seconds)
-        store.see("s1")
-        store.renew("hub")
-
-    assert not store.answer("s1", "q1", ANSWER)
-    assert store.answer("s1", "q2", ANSWER)
-
-
 @pytest.mark.thorough
 def test_a_session_has_so_many_open_questions(store, clock, session, add_session, ask):
     add_session("s2")
@@ -405,22 +399,38 @@ def test_a_session_has_so_many_open_questions(store, clock, session, add_session
 # Open streams
 
 
-def test_streams_are_shown_as_they_become_newest_first_until_they_end_or_their_process_does(
-    store, clock, show_stream
+def test_streams_are_listed_as_they_become_newest_first_until_they_end(
+    store, other, clock, show_stream
 ):
-    first = show_stream(
-        "t1", owner="alive", user="1", client="\x00\ud800 é", session="s1", topics=("tools",)
-    )
+    first = show_stream("t1", user="1", client="\x00\ud800 é", session="s1", topics=("tools",))
     assert store.streams() == [first]
     first = replace(first, topics=("django://é", "b"))
     store.show_stream(first)
-    show_stream("t2", owner="dead")
     clock.pass_by(seconds=5)
-    last = show_stream("t3", owner="alive")
-    show_stream("ended", owner="alive")
-    clock.pass_by(seconds=10)
+    last = show_stream("t3")
+    show_stream("ended")
 
     store.hide_stream("ended")
     store.hide_stream("ended")
+    store.renew("hub")
 
-    assert store.streams() == [last, first]
+    assert store.streams() == other.streams() == [last, first]
+    store.hide_stream("t1")
+    store.hide_stream("t3")
+    assert store.streams() == other.streams() == []
+
+
+def test_of_another_process_streams_are_listed_while_it_lives(store, other, clock, show_stream):
+    mine = show_stream("t1", owner="mine")
+    store.renew("mine")
+    theirs = OpenStream(**{**vars(mine), "key": "t2", "owner": "theirs"})
+    other.show_stream(theirs)
+    assert store.streams() == [mine]
+    other.renew("theirs")
+    clock.pass_by(seconds=14)
+    store.renew("mine")
+
+    assert store.streams() == [mine, theirs]
+    assert other.streams() == [theirs, mine]
+    clock.pass_by(seconds=1)
+    assert store.streams() == [mine]

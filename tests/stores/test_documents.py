@@ -9,8 +9,8 @@ from django.db import OperationalError, connection, transaction
 
 from mcp_django.protocol.errors import ProtocolError
 from mcp_django.stores import documents
-from mcp_django.stores.cache import CacheStore
 from mcp_django.stores.documents import Documents
+from mcp_django.stores.sessions import Store
 from tests.stores.conftest import COMMITS
 
 
@@ -89,7 +89,7 @@ def test_what_was_not_written_is_written_again(failures):
 
     Documents(lambda: cache).put("x", {"a": b"\x00"}, 60)
 
-    assert DatabaseCache("mcp_cache", {}).get("mcp:1:x") == {"a": b"\x00"}
+    assert DatabaseCache("mcp_cache", {}).get("mcp:2:x") == {"a": b"\x00"}
     cache.clear()
 
 
@@ -114,7 +114,7 @@ def test_a_database_that_is_gone_is_neither_asked_again_nor_said_to_be_busy():
     ],
 )
 def test_a_caller_inside_of_a_transaction_is_told(database, method, arguments):
-    store = CacheStore(lambda: database)
+    store = Store(lambda: database)
     options = {"most": 5} if method == "subscribe" else {}
 
     with transaction.atomic(), pytest.raises(RuntimeError, match="not written in a transaction"):
@@ -128,7 +128,7 @@ def test_the_transaction_round_a_test_of_django_does_not_count(database):
     with Documents(lambda: database).locked("x") as put:
         put("x", 1, 60)
 
-    assert database.get("mcp:1:x") == 1
+    assert database.get("mcp:2:x") == 1
 
 
 # Costs

@@ -11,8 +11,8 @@ from django import forms
 
 import mcp_django as mcp
 from mcp_django.protocol.revisions import LEGACY
-from mcp_django.stores import bounds
-from mcp_django.stores.interface import get_store
+from mcp_django.stores import sessions as store_of_sessions
+from mcp_django.stores.sessions import get_store
 from mcp_django.transports import client_requests
 from mcp_django.transports.sessions import LONGEST_ANSWER
 from tests.shop.models import Order
@@ -242,7 +242,9 @@ async def test_a_client_that_leaves_unasked_is_not_waited_for(
         if when == "before it is asked":
             gate.wait()
         else:
-            monkeypatch.setattr(get_store(), "ask", lambda asked: (gate.wait(), keep(asked)))
+            monkeypatch.setattr(
+                get_store(), "ask", lambda *asked, **by: (gate.wait(), keep(*asked, **by))
+            )
         return ctx.ask("number", NumberForm)["number"]
 
     add_tool(ask_late, **ASKS)
@@ -285,7 +287,7 @@ async def test_a_call_whose_store_is_gone_fails_and_one_whose_session_ends_asks_
 async def test_more_questions_than_a_session_may_have_are_a_tool_error_and_not_asked(
     add_tool, party, monkeypatch, function, most
 ):
-    monkeypatch.setattr(bounds, "MOST_QUESTIONS", most)
+    monkeypatch.setattr(store_of_sessions, "MOST_QUESTIONS", most)
     add_tool(function, **ASKS)
     person = await party(LATEST)
 

@@ -16,7 +16,7 @@ from mcp_django.asgi import get_mcp_application
 from mcp_django.exposure.primitives import Lane
 from mcp_django.models import PersonalToken
 from mcp_django.protocol.revisions import LEGACY, Revision
-from mcp_django.stores.interface import get_store
+from mcp_django.stores.sessions import get_store
 from mcp_django.subscriptions.topics import TOOLS
 from mcp_django.transports import http_sse
 from mcp_django.transports.call_log import log_topic

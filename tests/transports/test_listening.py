@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import os
 import threading
 import weakref
 
@@ -16,9 +17,9 @@ from mcp_django.auth.authenticate import cache
 from mcp_django.exposure.primitives import Lane
 from mcp_django.models import PersonalToken, ServerSettings
 from mcp_django.protocol.revisions import Revision
-from mcp_django.stores.cache import CacheStore
+from mcp_django.stores import sessions as store_of_sessions
 from mcp_django.stores.cache_version import generations
-from mcp_django.stores.interface import chosen
+from mcp_django.stores.sessions import Store
 from mcp_django.subscriptions.outbox import outbox, publish
 from mcp_django.subscriptions.topics import EVERYTHING, Change
 from mcp_django.transports import layer, notifier, responses
@@ -468,8 +469,8 @@ async def test_a_stream_opens_though_the_store_cannot_show_it(
     def fail(stream):
         raise ConnectionError("gone")
 
-    store = CacheStore()
-    monkeypatch.setattr(chosen, "_store", store)
+    store = Store()
+    monkeypatch.setitem(store_of_sessions._stores, os.getpid(), store)
     monkeypatch.setattr(store, "show_stream", fail)
 
     await listen(client, uri, toolsListChanged=True)

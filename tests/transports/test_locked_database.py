@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from mcp_django.models import PersonalToken
 from mcp_django.protocol.revisions import Revision
-from mcp_django.stores.interface import get_store
+from mcp_django.stores.sessions import get_store
 from tests.served import SocketClient, served
 from tests.waiting import PATIENCE, wait_until
 

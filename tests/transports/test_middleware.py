@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from mcp_django.principal import DEFAULT_SERVER
 from mcp_django.protocol.revisions import LEGACY, Revision
-from mcp_django.stores.interface import get_store
+from mcp_django.stores.sessions import get_store
 from mcp_django.subscriptions.outbox import publish
 from mcp_django.subscriptions.topics import Change
 from mcp_django.testing import ProtocolFailure

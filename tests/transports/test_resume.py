@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from datetime import timedelta
 
 import pytest
@@ -10,9 +11,8 @@ from django.utils import timezone
 
 from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import LEGACY, Revision
-from mcp_django.stores import bounds
-from mcp_django.stores.cache import CacheStore
-from mcp_django.stores.interface import chosen
+from mcp_django.stores import sessions as store_of_sessions
+from mcp_django.stores.sessions import Store
 from mcp_django.transports import event_stream
 from mcp_django.transports.hub import get_hub
 from tests.transports.event_stream import changed, turn_the_wheel
@@ -27,9 +27,9 @@ NEWEST = LEGACY[-1]
 @pytest.fixture
 def store(monkeypatch):
     """A store whose clock the test turns."""
-    store = CacheStore(clock=lambda: store.now)
+    store = Store(clock=lambda: store.now)
     store.now = timezone.now()
-    monkeypatch.setattr(chosen, "_store", store)
+    monkeypatch.setitem(store_of_sessions._stores, os.getpid(), store)
     return store
 
 
@@ -74,16 +74,16 @@ async def test_a_tool_that_closes_its_stream_is_answered_when_the_client_comes_b
 async def test_a_tool_that_ends_while_its_stream_is_closed_is_answered_when_the_client_comes_back(
     party, offer, gate, monkeypatch
 ):
-    class SlowStore(CacheStore):
-        def open_log(self, log):
+    class SlowStore(Store):
+        def open_log(self, key, **options):
             gate.wait()
-            super().open_log(log)
+            super().open_log(key, **options)
 
     def end_meanwhile(ctx):
         ctx.close_stream(retry=250)
         assert gate.reached.wait(PATIENCE)
 
-    monkeypatch.setattr(chosen, "_store", SlowStore())
+    monkeypatch.setitem(store_of_sessions._stores, os.getpid(), SlowStore())
     offer(end_meanwhile)
     session = await party(NEWEST)
     call = await gate.held(session.call("work", token="t"))
@@ -147,7 +147,7 @@ async def test_the_call_of_a_process_that_is_gone_ends_with_an_error_told_once(
     monkeypatch.setattr(event_stream, "LOOK", 0.01)
     session, call, last = await begun()
     await call.left()
-    store.now += bounds.LEASE + timedelta(seconds=1)
+    store.now += store_of_sessions.LEASE + timedelta(seconds=1)
 
     readers = [await session.get(last.id) for _ in range(2)]
 

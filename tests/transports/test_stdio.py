@@ -13,7 +13,7 @@ from mcp_django.auth.authenticate import NamedUser
 from mcp_django.principal import DEFAULT_SERVER
 from mcp_django.protocol.render import progress
 from mcp_django.protocol.revisions import LEGACY, Revision
-from mcp_django.stores.interface import get_store
+from mcp_django.stores.sessions import get_store
 from mcp_django.subscriptions.outbox import flush, publish
 from mcp_django.subscriptions.topics import Change
 from mcp_django.transports.stdio import Caller

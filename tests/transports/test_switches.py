@@ -9,7 +9,7 @@ from django.db import transaction
 from mcp_django.auth.authenticate import NamedUser
 from mcp_django.models import ServerSettings, UserRestriction
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
-from mcp_django.stores.interface import get_store
+from mcp_django.stores.sessions import get_store
 from mcp_django.transports.hub import get_hub
 from mcp_django.transports.stdio import Caller
 from tests.admin.looking import url

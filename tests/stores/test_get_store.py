@@ -7,7 +7,7 @@ import sys
 import pytest
 from django.core.cache.backends.locmem import LocMemCache
 
-from mcp_django.stores.interface import get_store
+from mcp_django.stores.sessions import get_store
 
 
 def test_sessions_are_in_the_default_cache_where_nobody_says_otherwise(settings):
@@ -30,7 +30,7 @@ def test_a_process_has_one_store_until_the_settings_change(configure, settings):
 FORKS = """
 import os, django
 django.setup()
-from mcp_django.stores.interface import get_store
+from mcp_django.stores.sessions import get_store
 before, child = get_store(), os.fork()
 if not child:
     os._exit(get_store() is before)
