@@ -24,7 +24,6 @@ from mcp_django.protocol.render import (
 from mcp_django.protocol.revisions import Revision
 from mcp_django.stores.sessions import OpenStream, Page, Session, Store
 from mcp_django.subscriptions.topics import LISTS, Uris, control_topic
-from mcp_django.tracing import span_of
 from mcp_django.transports import shutdown
 from mcp_django.transports.call_log import log_topic, may_read
 from mcp_django.transports.exchanges import StreamSpec
@@ -41,10 +40,6 @@ from mcp_django.transports.sessions import (
 )
 
 logger = logging.getLogger("mcp_django.streams")
-
-
-#: The attribute of a span that says of how many changes a stream was notified.
-COUNT = "mcp_django.changes"
 
 
 class StreamWriter(Protocol):
@@ -204,10 +199,7 @@ class EventStream(Subscriber):
             is_due = self.take_sign_of_life()
             if names:
                 revision, request_id = self.spec.revision, self.spec.request_id
-                with span_of(
-                    "notify", {"mcp.protocol.version": revision.value, COUNT: len(names)}
-                ):
-                    await self._send([changed(name, revision, request_id) for name in names])
+                await self._send([changed(name, revision, request_id) for name in names])
             elif is_due:
                 await self._keep_alive()
             else:

@@ -24,6 +24,7 @@ from mcp_django.principal import Principal
 from mcp_django.stores.cache_version import CacheVersion, cache_version
 from mcp_django.subscriptions.admission import Existence, Verdict, admit_all
 from mcp_django.subscriptions.topics import CLOSE, LISTS, Change, Topic, Uris, control_topic
+from mcp_django.tracing import span_of
 from mcp_django.transports.middleware import Caller, Chain, loaded
 from mcp_django.transports.requests import build_request, own_copy
 from mcp_django.transports.threads import lanes
@@ -303,8 +304,10 @@ class Notifier:
                 existence = Existence()
                 while groups:
                     some = groups[:BATCH]
-                    for verdicts in await judge_soon(some, existence):
-                        groups.pop(0).tell(verdicts, set_topics)
+                    count = sum(len(group.streams) for group in some)
+                    with span_of("notify", {"mcp_django.streams": count}):
+                        for verdicts in await judge_soon(some, existence):
+                            groups.pop(0).tell(verdicts, set_topics)
         finally:
             self.is_running = False
 
