@@ -14,6 +14,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import dataclass
 from itertools import chain
 from threading import Event
 from typing import Any, NamedTuple, TypeAlias
@@ -43,16 +44,6 @@ logger = logging.getLogger("mcp_django")
 
 #: Rows in one statement.
 BATCH = 200
-#: Ends that may wait. The newest are lost first: what led up to a flood is worth more.
-ROOM = 10_000
-#: Seconds that an end waits for others.
-GATHER = 0.5
-#: Seconds without a call after which the connection is closed.
-QUIET = 10.0
-#: Seconds between attempts while the database is locked or gone. The last one repeats.
-PAUSES = (0.1, 0.5, 2.0, 5.0)
-#: Seconds that a call waits for its record at most.
-PATIENCE = 2.0
 #: Seconds for what is left when the process ends.
 FAREWELL = 5.0
 
@@ -80,7 +71,8 @@ CONVERTED = [
 
 
 def write_rows(ends: Sequence[CallColumns], using: str) -> None:
-    """Insert the records with these columns together, or none. Raises what the database raises.
+    """Insert the records with these columns together, or none, while no call of this process is
+    about to write. Raises what the database raises.
 
     Not `bulk_create`: that takes four times as long, on a core that calls need.
     """
@@ -95,7 +87,7 @@ def write_rows(ends: Sequence[CallColumns], using: str) -> None:
     places = f"({', '.join(['%s'] * len(COLUMNS))})"
     most = (connection.features.max_query_params or MOST_PARAMS) // len(COLUMNS)
     together = transaction.atomic(using=using) if len(rows) > most else nullcontext()
-    with together, connection.cursor() as cursor:
+    with turns.alone(using), together, connection.cursor() as cursor:
         for start in range(0, len(rows), most):
             # One statement, not many: SQLite gives the interpreter's lock away for each.
             part = rows[start : start + most]
@@ -105,12 +97,6 @@ def write_rows(ends: Sequence[CallColumns], using: str) -> None:
             cursor.execute(statement, values)
 
 
-def write_ends(ends: Sequence[CallColumns], using: str) -> None:
-    """The same, in a moment in which no call of this process is about to write."""
-    with turns.alone(using):
-        write_rows(ends, using)
-
-
 class Waiting(NamedTuple):
     """A record that is to be written."""
 
@@ -118,33 +104,26 @@ class Waiting(NamedTuple):
     #: Set once it is.
     written: Event | None
     #: The database, and the schemas of the call that it is about.
-    using: str
-    schemas: TenantSchemas
-
-    @property
-    def place(self) -> tuple[str, TenantSchemas]:
-        return self.using, self.schemas
+    place: tuple[str, TenantSchemas]
 
 
+@dataclass(eq=False, kw_only=True)
 class Writer:
     """Any thread may put, event loops as well. The writing thread starts at the first put."""
 
-    def __init__(
-        self,
-        *,
-        write: Callable[[Sequence[CallColumns], str], None] = write_ends,
-        room: int = ROOM,
-        gather: float = GATHER,
-        quiet: float = QUIET,
-        pauses: Sequence[float] = PAUSES,
-        patience: float = PATIENCE,
-    ) -> None:
-        self.write = write
-        self.room = room
-        self.gather = gather
-        self.quiet = quiet
-        self.pauses = pauses
-        self.patience = patience
+    write: Callable[[Sequence[CallColumns], str], None] = write_rows
+    #: Ends that may wait. The newest are lost first: what led up to a flood is worth more.
+    room: int = 10_000
+    #: Seconds that an end waits for others.
+    gather: float = 0.5
+    #: Seconds without a call after which the connection is closed.
+    quiet: float = 10.0
+    #: Seconds between attempts while the database is locked or gone. The last one repeats.
+    pauses: Sequence[float] = (0.1, 0.5, 2.0, 5.0)
+    #: Seconds that a call waits for its record at most.
+    patience: float = 2.0
+
+    def __post_init__(self) -> None:
         self.forget()
 
     def forget(self) -> None:
@@ -169,12 +148,12 @@ class Writer:
     def put(self, end: CallColumns, *, wait: bool = False) -> None:
         """Take an end; with `wait`, return when it is written, if that is soon. Never raises."""
         written = Event() if wait and not self._is_troubled and may_wait() else None
-        waiting = Waiting(end, written, router.db_for_write(CallRecord), current_schemas())
+        place = router.db_for_write(CallRecord), current_schemas()
         with self._changed:
             if len(self._waiting) >= self.room or not self._start():
                 self.lost += 1
                 return
-            self._waiting.append(waiting)
+            self._waiting.append(Waiting(end, written, place))
             self._is_urgent |= written is not None
             # To wake a thread takes long, and it need not know of each.
             if self._is_asleep or written is not None or len(self._waiting) == BATCH:

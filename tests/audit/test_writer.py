@@ -22,7 +22,7 @@ from django.db import (
 )
 
 from mcp_django.audit import records as writers
-from mcp_django.audit.records import BATCH, COLUMNS, Records, write_ends, write_rows
+from mcp_django.audit.records import BATCH, COLUMNS, Records, write_rows
 from mcp_django.models import CallRecord
 from tests.children import finished
 from tests.waiting import PATIENCE, wait_until
@@ -369,7 +369,7 @@ def test_a_site_without_time_zones_keeps_its_own_time(make_end, settings):
     settings.USE_TZ = False
     before = datetime.now()
 
-    write_ends([make_end()], "default")
+    write_rows([make_end()], "default")
 
     found = CallRecord.objects.get().at
     assert found.tzinfo is None
