@@ -13,7 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -25,26 +25,20 @@ from mcp_django.subscriptions.topics import EVERYTHING, Change, is_control
 
 # Changes on their way out: the first of a kind at once, repeats gathered, never without bound.
 
-#: Seconds in which repeats of a change become one.
-GATHER = 0.25
 NEVER = float("inf")
-#: Changes that may wait. What is more becomes a few that say more.
-MOST = 1000
 
 
+@dataclass(eq=False, kw_only=True)
 class Gathering:
     """Not for several threads at once: the outbox holds its lock."""
 
-    def __init__(
-        self,
-        *,
-        clock: Callable[[], float] = time.monotonic,
-        gather: float = GATHER,
-        most: int = MOST,
-    ) -> None:
-        self.clock = clock
-        self.gather = gather
-        self.most = most
+    clock: Callable[[], float] = time.monotonic
+    #: Seconds in which repeats of a change become one.
+    gather: float = 0.25
+    #: Changes that may wait. What is more becomes a few that say more.
+    most: int = 1000
+
+    def __post_init__(self) -> None:
         self._ready: dict[Change, None] = {}
         #: Repeats, by when they are due.
         self._later: dict[Change, float] = {}
@@ -69,16 +63,11 @@ class Gathering:
             self._later.clear()
         return self.due < before
 
-    def take(self) -> frozenset[Change]:
-        """What is due now."""
+    def take(self, *, is_hurry: bool = False) -> frozenset[Change]:
+        """Return what is due now, or in a hurry all there is."""
         now = self.clock()
-        due = [change for change, at in self._later.items() if at <= now]
-        return self._leave([*self._ready, *due], now)
-
-    def take_all(self) -> frozenset[Change]:
-        return self._leave([*self._ready, *self._later], self.clock())
-
-    def _leave(self, changes: list[Change], now: float) -> frozenset[Change]:
+        due = [change for change, at in self._later.items() if is_hurry or at <= now]
+        changes = frozenset([*self._ready, *due])
         self._ready.clear()
         for change in changes:
             self._later.pop(change, None)
@@ -86,7 +75,7 @@ class Gathering:
             self._gone[change] = now
         while self._gone and now - next(iter(self._gone.values())) >= self.gather:
             del self._gone[next(iter(self._gone))]
-        return frozenset(changes)
+        return changes
 
     @property
     def due(self) -> float:
@@ -184,7 +173,7 @@ class Outbox:
                 self._changed.notify_all()
         if not is_running:
             with self._changed:
-                batch = self._waiting.take_all()
+                batch = self._waiting.take(is_hurry=True)
             self._deliver(batch)
 
     def flush(self, timeout: float = PATIENCE) -> bool:
@@ -247,7 +236,7 @@ class Outbox:
         """Wait for a batch. None: there will be none."""
         with self._changed:
             while True:
-                batch = self._waiting.take_all() if self._hurries else self._waiting.take()
+                batch = self._waiting.take(is_hurry=self._hurries > 0)
                 if batch:
                     self._is_busy = True
                     return batch
