@@ -134,7 +134,6 @@ class Outbox:
         self._thread: threading.Thread | None = None
         self._is_asleep = False
         self._is_busy = False
-        self._is_closed = False
         self._hurries = 0
 
     @property
@@ -193,17 +192,6 @@ class Outbox:
             finally:
                 self._hurries -= 1
 
-    def close(self) -> None:
-        """Hand over what waits and end the thread. Publishing again starts another."""
-        self.flush()
-        with self._changed:
-            thread, self._is_closed = self._thread, True
-            self._changed.notify_all()
-        if thread is not None:
-            thread.join(PATIENCE)
-        self._is_closed = False
-        atexit.unregister(self.flush)
-
     def _is_idle(self) -> bool:
         return not self._waiting and not self._is_busy
 
@@ -223,25 +211,23 @@ class Outbox:
         return True
 
     def _run(self) -> None:
-        while (batch := self._next()) is not None:
-            self._deliver(batch)
+        while True:
+            self._deliver(self._next())
             with self._changed:
                 self._is_busy = False
                 if self._hurries:
                     self._changed.notify_all()
                 # So that a storm of saves is not a storm of threads that take turns.
-                self._changed.wait_for(lambda: self._hurries or self._is_closed, BREATH)
+                self._changed.wait_for(lambda: self._hurries, BREATH)
 
-    def _next(self) -> frozenset[Change] | None:
-        """Wait for a batch. None: there will be none."""
+    def _next(self) -> frozenset[Change]:
+        """Wait for a batch."""
         with self._changed:
             while True:
                 batch = self._waiting.take(is_hurry=self._hurries > 0)
                 if batch:
                     self._is_busy = True
                     return batch
-                if self._is_closed:
-                    return None
                 self._is_asleep = True
                 self._changed.wait(self._waiting.wait())
                 self._is_asleep = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import queue
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -112,7 +113,8 @@ def outbox():
     """Its repeats would wait for an hour."""
     outbox = Outbox(make=lambda: Gathering(gather=3600))
     yield outbox
-    outbox.close()
+    outbox.flush()
+    atexit.unregister(outbox.flush)
 
 
 @pytest.fixture
