@@ -53,16 +53,6 @@ def clear() -> None:
         windows.clear()
 
 
-def retry_after(principal: Principal) -> float | None:
-    """Count one call of this principal. None: go on; else the seconds after which to come back."""
-    return calls.take(principal.key)
-
-
-def wait_of(principal: Principal) -> float | None:
-    """The same, and counts nothing."""
-    return calls.wait(principal.key)
-
-
 def is_first_refusal(principal: Principal) -> bool:
     """Whether a call now would be refused, and none was within the minute."""
     key = principal.key
@@ -90,11 +80,6 @@ def exceeded(context: CallContext, request: Request) -> ToolResult | None:
         # A model reads it. Other methods have an error and nothing else.
         return ToolResult.of_error(error)
     raise ProtocolError(INTERNAL_ERROR, str(error), {"retryAfter": math.ceil(wait)}) from error
-
-
-def count_failure(context: CallContext, request: Request) -> None:
-    if request.method in GUESSABLE:
-        failed_calls.add(f"{request.method} {context.principal.key}")
 
 
 def check_tool(context: CallContext, tool: str, *, limit: int | None) -> None:

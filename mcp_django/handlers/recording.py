@@ -25,7 +25,7 @@ from mcp_django.audit.entries import (
 )
 from mcp_django.audit.reasons import reason_of
 from mcp_django.audit.records import records
-from mcp_django.auth.throttles import count_failure, is_dry_run, refusals
+from mcp_django.auth.throttles import GUESSABLE, failed_calls, is_dry_run, refusals
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import Limited, NotDone, NotFound, ToolError
@@ -140,8 +140,8 @@ class Recording:
         try:
             if self.span is not None:
                 self.span.end(outcome, code)
-            if outcome in USELESS:
-                count_failure(self.context, self.request)
+            if outcome in USELESS and self.request.method in GUESSABLE:
+                failed_calls.add(f"{self.request.method} {self.context.principal.key}")
             method = METHODS.get(self.request.method)
             if method is None or method.is_recorded or outcome is not Outcome.DONE:
                 self._keep(outcome, size, records, correlation_id, reason)

@@ -15,7 +15,7 @@ from django.http import HttpRequest
 
 from mcp_django.audit.entries import log_data
 from mcp_django.auth.authenticate import authenticate, challenge, check_switches
-from mcp_django.auth.throttles import retry_after, site_retry_after, wait_of
+from mcp_django.auth.throttles import calls, site_retry_after
 from mcp_django.context import CallContext, Notify, OutsideTransaction, at_once, drop, stay_open
 from mcp_django.exceptions import (
     AuthenticationFailed,
@@ -134,7 +134,7 @@ class Service:
         forget_credential(self.request)
         self.request.user = principal.user
         self.request.auser = partial(known, principal.user)
-        if self.exchange.read_body is not None and (wait := wait_of(principal)) is not None:
+        if self.exchange.read_body is not None and (wait := calls.wait(principal.key)) is not None:
             return self.too_many(wait)
         if self.exchange.read_body is None:
             return self.reply_to(principal)
@@ -228,10 +228,10 @@ class Service:
         if self.sent_input is not NO_INPUT or self.earlier_parts:
             # The same call or batch again. It was counted when it came.
             return None
-        if not self.exchange.requests and (wait := retry_after(principal)) is not None:
+        if not self.exchange.requests and (wait := calls.take(principal.key)) is not None:
             return self.too_many(wait)
         for call in self.exchange.requests:
-            wait = retry_after(principal) or site_retry_after(
+            wait = calls.take(principal.key) or site_retry_after(
                 self.request, principal, method=call.request.method
             )
             if wait is not None:
