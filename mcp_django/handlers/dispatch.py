@@ -6,6 +6,7 @@ import logging
 import secrets
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -121,11 +122,6 @@ class PendingAnswer:
         """The same with `make` of its answer."""
         return replace(self, settle=lambda returned: make(self.settle(returned)))
 
-    def close(self) -> None:
-        """Nobody will await it, or settle it."""
-        self.release()
-        self.give_up()
-
     def release(self) -> None:
         """A coroutine that never ran complains, unless it is closed."""
         getattr(self.awaitable, "close", bool)()
@@ -141,14 +137,10 @@ def server_info(*, streams: bool) -> ServerInfo:
     )
 
 
-#: Characters of the name of a site in the instructions.
-LONGEST_NAME = 80
-
-
 def default_instructions(config: Config) -> str:
     """For sites that write none. They are told before rights are known, so they name no model."""
     return (
-        f"{config.name[:LONGEST_NAME]}: records of this site, with the rights of the user behind "
+        f"{config.name[:80]}: records of this site, with the rights of the user behind "
         "the credential. Start with list_models, then describe_model, then find_records or "
         "aggregate_records. A page is a table: columns, then rows with their values in that "
         "order. labels gives the names of related records, by model and key. Errors say what to "
@@ -187,13 +179,8 @@ class Answering:
 
     def finish(self, make: Callable[[], Result | Outcome]) -> Answer | PendingAnswer:
         span = self.recording.span
-        if span is None:
+        with nullcontext() if span is None else span.active():
             return self._finish(make)
-        with span.active():
-            final = self._finish(make)
-        if isinstance(final, PendingAnswer):
-            final = replace(final, awaitable=ActiveAwaitable(span, final.awaitable))
-        return final
 
     def _finish(self, make: Callable[[], Result | Outcome]) -> Answer | PendingAnswer:
         is_asked = False
@@ -206,8 +193,9 @@ class Answering:
                 if self.context.counted_as:
                     tool_calls.add(self.context.counted_as, -1)
             if isinstance(outcome, PendingCall):
+                span, awaitable = self.recording.span, outcome.awaitable
                 return PendingAnswer(
-                    awaitable=outcome.awaitable,
+                    awaitable=awaitable if span is None else ActiveAwaitable(span, awaitable),
                     settle=partial(self.settle, outcome),
                     give_up=partial(self.recording.end, CallRecord.Outcome.CANCELLED),
                 )

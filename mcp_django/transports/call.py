@@ -490,7 +490,8 @@ def begin(pending: PendingAnswer, *, caller: str = "") -> Tool:
     most = get_config().max_waiting
     share = share_of(most) if caller else most
     if len(async_calls) >= most or list(async_calls.values()).count(caller) >= share:
-        pending.close()
+        pending.release()
+        pending.give_up()
         refused: Tool = asyncio.get_running_loop().create_future()
         refused.set_exception(Busy())
         return refused
