@@ -255,13 +255,11 @@ class SigningKeys:
             answered.set()
 
 
-class AnyStatus(urllib.request.HTTPErrorProcessor):
-    """Follow no redirect: keys come from the address that the site names, and from no other."""
+class NoRedirects(urllib.request.HTTPRedirectHandler):
+    """Keys come from the address that the site names, and from no other."""
 
-    def http_response(self, request: Any, response: Any) -> Any:
-        return response
-
-    https_response = http_response
+    def redirect_request(self, *args: Any) -> None:
+        """Return nothing to ask instead."""
 
 
 def fetch(url: str) -> str:
@@ -270,10 +268,8 @@ def fetch(url: str) -> str:
     There is one deadline for the whole answer: a server may send each byte just in time.
     """
     end, parts, size = time.monotonic() + FETCH_TIMEOUT, [], 0
-    opener = urllib.request.build_opener(AnyStatus)
+    opener = urllib.request.build_opener(NoRedirects)
     with opener.open(url, timeout=FETCH_TIMEOUT) as response:
-        if response.status != 200:
-            raise ValueError(f"Its answer has the status {response.status}.")
         while part := response.read1(65536):
             parts.append(part)
             size += len(part)
