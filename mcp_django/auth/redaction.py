@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 from urllib.parse import unquote_plus
 
@@ -87,21 +88,26 @@ class RedactSecrets(logging.Filter):
     """
 
     def filter(self, record: logging.LogRecord) -> bool:
-        if is_on():
-            redact_record(record)
+        try:
+            is_on = get_config().redact_logs
+        except ImproperlyConfigured:
+            is_on = True
+        if is_on:
             for name in record.__dict__.keys() - _own:
                 value = getattr(record, name)
                 record.__dict__[name] = REDACTED if names_credential(name) else cleaned(value)
+            redact_texts(record)
         return True
 
 
-def redact_record(record: logging.LogRecord) -> None:
-    record.msg = cleaned(record.msg)
-    record.args = cleaned(record.args)
-    message = message_of(record)
-    if redact(message) != message:
-        # An object hid it until it was turned into text.
-        record.msg, record.args = redact(message), None
+def redact_texts(record: logging.LogRecord) -> None:
+    record.msg, record.args = cleaned(record.msg), cleaned(record.args)
+    # Whatever an argument's __str__ raises: logging reports it, not we.
+    with suppress(Exception):
+        message = record.getMessage()
+        if redact(message) != message:
+            # An object hid it until it was turned into text.
+            record.msg, record.args = redact(message), None
     if record.exc_info and not record.exc_text:
         text = logging.Formatter().formatException(record.exc_info)
         if redact(text) != text:
@@ -111,20 +117,6 @@ def redact_record(record: logging.LogRecord) -> None:
         record.exc_text = redact(record.exc_text)
     if record.stack_info:
         record.stack_info = redact(record.stack_info)
-
-
-def message_of(record: logging.LogRecord) -> str:
-    try:
-        return record.getMessage()
-    except Exception:  # whatever an argument's __str__ raises: logging reports it, not we
-        return ""
-
-
-def is_on() -> bool:
-    try:
-        return get_config().redact_logs
-    except ImproperlyConfigured:
-        return True
 
 
 def install() -> None:
