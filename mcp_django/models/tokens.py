@@ -16,7 +16,6 @@ from django.db.models import (
     ForeignKey,
     JSONField,
     Model,
-    Q,
 )
 from django.utils import timezone
 
@@ -24,9 +23,6 @@ from mcp_django.conf import get_config
 from mcp_django.principal import DEFAULT_SERVER, READ, SCOPES, Restriction
 from mcp_django.signing import digest_of
 from mcp_django.token_secrets import hint_of, new_secret
-
-#: `last_used_at` is for people; once a minute is near enough.
-USED_EVERY = timedelta(minutes=1)
 
 
 def default_expiry() -> datetime:
@@ -131,28 +127,14 @@ class PersonalToken(Model):
         models = None if self.models is None else frozenset(self.models)
         return Restriction(read_only=self.read_only, models=models)
 
-    def state(self, *, now: datetime | None = None) -> str:
+    def state(self) -> str:
         """ "active", "expired" or "revoked"."""
         if self.revoked_at is not None:
             return "revoked"
-        return "active" if (now or timezone.now()) < self.expires_at else "expired"
+        return "active" if timezone.now() < self.expires_at else "expired"
 
     def revoke(self) -> None:
         """End it now. Nothing happens if that was done before."""
         if self.revoked_at is None:
             self.revoked_at = timezone.now()
             self.save(update_fields=["revoked_at"])
-
-    def was_used_lately(self, *, now: datetime) -> bool:
-        """Whether a use within the last minute is noted."""
-        return self.last_used_at is not None and self.last_used_at > now - USED_EVERY
-
-    def mark_used(self, *, now: datetime) -> None:
-        """Note the use, unless somebody noted one within the last minute. May have to wait for
-        others who write to the row.
-        """
-        before = now - USED_EVERY
-        # The condition is asked again by the database: calls come at the same time.
-        PersonalToken.objects.filter(
-            Q(last_used_at=None) | Q(last_used_at__lte=before), pk=self.pk
-        ).update(last_used_at=now)

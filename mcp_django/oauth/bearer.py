@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from django.db import DatabaseError, router
@@ -13,17 +12,14 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 
-from mcp_django.auth.authenticators import bearer_token, is_active
+from mcp_django.auth.authenticators import bearer_token, is_active, note_used
 from mcp_django.auth.resource import bearer_challenge, endpoint_url
 from mcp_django.exceptions import AuthenticationFailed, ServiceUnavailable
 from mcp_django.exposure.limits import is_missing_table
-from mcp_django.models.tokens import USED_EVERY
 from mcp_django.oauth.models import Authorization
 from mcp_django.oauth.toolkit import get_access_token_model, issuer
 from mcp_django.oauth.validators import service_user
 from mcp_django.principal import SCOPES, Principal
-from mcp_django.stores.last_used import note_use
-from mcp_django.stores.transactions import turns
 
 #: Columns of a consent that decide about its tokens.
 CONSENT = (
@@ -95,18 +91,11 @@ class OAuthBearer:
             or not consent.holds_for(token.user)
         ):
             raise AuthenticationFailed
-        if consent.last_used_at is None or now - consent.last_used_at >= USED_EVERY:
-            note = partial(note_consent_used, consent.pk, now=now)
-            note_use(("authorization", consent.pk), note)
+        note_used(consent, now=now)
         return consent
 
     def challenge(self) -> str:
         return bearer_challenge()
-
-
-def note_consent_used(pk: int, *, now: datetime) -> None:
-    with turns.alone(router.db_for_write(Authorization)):
-        Authorization.objects.filter(pk=pk).update(last_used_at=now)
 
 
 @sensitive_variables("secret")
