@@ -303,6 +303,7 @@ LISTS_OF: dict[ModelClass, frozenset[Topic]] = {
     models.ExposedTool: frozenset({TOOLS}),
     models.ExposedPrompt: frozenset({PROMPTS}),
     models.PromptTemplate: frozenset({PROMPTS}),
+    models.PromptVersion: frozenset({PROMPTS}),
     models.ServerSettings: frozenset({TOOLS}),
 }
 
@@ -321,20 +322,16 @@ def row_changed(*, instance: Any, using: str, action: str = "post_save", **kwarg
 
 
 def changes_of_row(row: Any, lists: Iterable[Topic]) -> Iterator[Change]:
+    # Versions not by the server of their template, which may be gone with them.
+    server = None if isinstance(row, models.PromptVersion) else row.server
     for name in lists:
-        yield Change(topic=name, server=row.server)
+        yield Change(topic=name, server=server)
     if isinstance(row, models.ExposedModel):
         # The definition tells of fields, and what is shown of records is another now. Who saw the
         # model before has to be notified, too: everybody is notified of the lists anyway.
         for topic in (SITE, definition_topic(row.label)):
-            yield Change(topic=topic, server=row.server)
-        yield Change(topic=collection_topic(row.label), server=row.server, is_whole=True)
-
-
-@never_raise
-def version_changed(*, instance: Any, using: str, **kwargs: Any) -> None:
-    # Not of its template's server: the template may be gone with it.
-    publish_after_commit([Change(topic=PROMPTS)], using=using)
+            yield Change(topic=topic, server=server)
+        yield Change(topic=collection_topic(row.label), server=server, is_whole=True)
 
 
 @never_raise
@@ -387,7 +384,6 @@ def connect_lists() -> None:
     watch(registered, registrations_changed)
     for row in LISTS_OF:
         watch(row_changed, post_save, post_delete, sender=row)
-    watch(version_changed, post_save, post_delete, sender=models.PromptVersion)
     watch(restriction_changed, post_save, post_delete, sender=models.UserRestriction)
     for model in dict.fromkeys(models_of_rights(get_user_model())):
         watch(right_changed, post_save, post_delete, sender=model)
