@@ -14,8 +14,6 @@ from mcp_django.exposure.options import SECRET_WORDS
 from mcp_django.exposure.questions.confirmations import ARGUMENT
 
 LONGEST_CLIENT = 100
-#: Characters of the name of a client, without its version.
-LONGEST_NAME = 80
 LONGEST_METHOD = 60
 LONGEST_TARGET = 300
 LONGEST_MODEL = 200
@@ -48,12 +46,6 @@ def keys_line(keys: Sequence[Any]) -> str:
     while len(written := json.dumps(texts)) > LONGEST_KEYS:
         texts.pop()
     return written
-
-
-def client_line(name: str, version: str | None) -> str:
-    if version is None:
-        return line(name, LONGEST_CLIENT)
-    return line(f"{line(name, LONGEST_NAME)} {version}", LONGEST_CLIENT)
 
 
 class DataLimits(NamedTuple):

@@ -18,7 +18,6 @@ from mcp_django.audit.entries import (
     LONGEST_METHOD,
     LONGEST_MODEL,
     LONGEST_TARGET,
-    client_line,
     keys_line,
     line,
     redacted,
@@ -44,8 +43,6 @@ calls_logger = logging.getLogger("mcp_django.calls")
 
 Outcome: TypeAlias = CallRecord.Outcome
 
-#: Stands behind the target of a dry run.
-TRIED = " (dry run)"
 #: A number, or a UUID.
 KEY = re.compile(r"[0-9a-fA-F-]{1,40}")
 #: Members of params that are no arguments.
@@ -167,8 +164,11 @@ class Recording:
         arguments = None
         if config.audit_arguments:
             arguments = redacted({k: v for k, v in request.params.items() if k not in UNTOLD})
-        is_told = self.written[0] or not context.logged
-        label, keys = self.written if is_told else logged_by(context)
+        label, keys = self.written
+        if not label and context.logged:
+            # What a function of the site wrote into the log of the admin: of the first model.
+            label, _ = context.logged[0]
+            keys = [*dict.fromkeys(key for other, key in context.logged if other == label)]
         columns = {
             "at": timezone.now(),
             "server": principal.server,
@@ -214,9 +214,11 @@ def client_of(context: CallContext) -> str:
     """The client as it calls itself, or else as its credential does. Cut: it is remembered."""
     name, version = context.client.get("name"), context.client.get("version")
     if not isinstance(name, str) or not name:
-        return client_line(context.principal.client[: LONGEST_CLIENT + 1], None)
-    short = version[:LONGEST_CLIENT] if isinstance(version, str) else None
-    return client_line(name[: LONGEST_CLIENT + 1], short)
+        name = context.principal.client
+    elif isinstance(version, str):
+        # A long name leaves room for the version.
+        name = f"{line(name, 80)} {version}"
+    return line(name, LONGEST_CLIENT)
 
 
 def target_of(request: Request) -> str:
@@ -237,14 +239,6 @@ def target_of(request: Request) -> str:
             named = ref if isinstance(ref, dict) else {}
             return text(named.get("name")) or without_query(named.get("uri"))
     return ""
-
-
-def logged_by(context: CallContext) -> tuple[str, Sequence[Any]]:
-    """The label of the model, and the keys, that a function of the site wrote into the log of the
-    admin. Of several models the first.
-    """
-    first, _ = context.logged[0]
-    return first, [*dict.fromkeys(key for label, key in context.logged if label == first)]
 
 
 def to_be_written(request: Request) -> tuple[str, Sequence[Any]]:
@@ -279,18 +273,13 @@ def tool_target(name: Any, arguments: Any) -> str:
     if name in BUILT_IN and (label := label_in(arguments)):
         name = f"{name} {label}"
     # Nothing else in a record says that it was a dry run.
-    return text(f"{cut(name)}{TRIED}" if is_dry_run(name, arguments) else name)
+    return text(f"{name} (dry run)" if is_dry_run(name, arguments) else name)
 
 
 def without_query(uri: Any) -> str:
-    path, mark, _ = cut(uri).partition("?")
+    path, mark, _ = text(uri).partition("?")
     return text(f"{path}?…" if mark else path)
 
 
 def text(value: Any) -> str:
-    return line(cut(value), LONGEST_TARGET)
-
-
-def cut(value: Any) -> str:
-    # A megabyte of it is cut before anybody looks at it.
-    return value[: LONGEST_TARGET + 1] if isinstance(value, str) else ""
+    return line(value, LONGEST_TARGET) if isinstance(value, str) else ""
