@@ -163,7 +163,7 @@ def test_what_changes_at_a_tenant_concerns_nobody_of_another(schema, tokens):
             callers[name] = own_copy(Principal(user=user, scopes=SCOPES, method="x"))
             outbox.publish({Change(topic=name)})
     outbox.publish({Change(topic="all")})
-    outbox.close()
+    outbox.flush()
 
     concerned = {
         name: sorted(change.topic for change in published if change.concerns(caller, user="1"))
