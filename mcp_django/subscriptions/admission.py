@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -42,27 +42,9 @@ class Verdict(enum.Enum):
     SILENT = "silent"
 
 
-class Existence:
-    """Which records exist, for callers who may see every row: one query serves all of them.
-
-    Make one for each batch of changes, since it never asks twice.
-    """
-
-    def __init__(self) -> None:
-        self._known: dict[tuple[type[Model], str], dict[Key, bool]] = {}
-
-    def visible(
-        self, model: type[Model], keys: Iterable[Key], *, using: str, find: Finder
-    ) -> set[Key]:
-        known = self._known.setdefault((model, using), {})
-        if unknown := [key for key in keys if key not in known]:
-            existing = find(unknown)
-            known.update((key, key in existing) for key in unknown)
-        return {key for key in keys if known[key]}
-
-
-#: Spelled keys -> those of them that exist.
-Finder: TypeAlias = Callable[[Iterable[Key]], set[Key]]
+#: Which records of a model in a database exist, for callers who may see every row: one query
+#: serves all of them. Make one for each batch of changes, since nothing in it is asked twice.
+Existence: TypeAlias = dict[tuple[type[Model], str], dict[Key, bool]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +108,11 @@ def visible_records(
 
     if existence is None or not has_every_row(rights, exposure.model):
         return find(values)
-    return existence.visible(exposure.model, values, using=using, find=find)
+    exists = existence.setdefault((exposure.model, using), {})
+    if unknown := [key for key in values if key not in exists]:
+        visible = find(unknown)
+        exists.update((key, key in visible) for key in unknown)
+    return {key for key in values if exists[key]}
 
 
 def has_every_row(rights: Rights, model: type[Model]) -> bool:

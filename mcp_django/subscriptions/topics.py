@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
@@ -164,7 +165,13 @@ def topic_of(uri: str) -> Topic:
         case "objects", (label,):
             return collection_topic(label)
         case ("objects", (label, *key)) | ("files", (label, *key, _)) if key:
-            return known_object_topic(label, key)
+            label = label.lower()
+            # A key that cannot be one stays as it is.
+            with suppress(LookupError, ValueError, QueryError):
+                model = apps.get_model(label)
+                values = parse_key(model, key_of(ModelExposure(model), key), using=home_of(model))
+                key = spell_key(values)
+            return object_uri(label, key)
     return uri
 
 
@@ -175,17 +182,6 @@ def by_topic(uris: Iterable[str]) -> Uris:
         topic = topic_of(uri)
         found[topic] = (*found.get(topic, ()), uri)
     return found
-
-
-def known_object_topic(label: str, segments: list[str]) -> Topic:
-    """The topic of a record as a URI names it. A key that cannot be one stays as it is."""
-    label = label.lower()
-    try:
-        model = apps.get_model(label)
-        key = key_of(ModelExposure(model), segments)
-        return object_uri(label, spell_key(parse_key(model, key, using=home_of(model))))
-    except (LookupError, ValueError, QueryError):
-        return object_uri(label, segments)
 
 
 def object_topic(model: type[Model], key: Iterable[Any]) -> Topic:
