@@ -58,10 +58,6 @@ CallColumns: TypeAlias = Mapping[str, Any]
 COLUMNS: dict[str, Any] = {
     field.attname: field for field in CallRecord._meta.concrete_fields if not field.primary_key
 }
-#: Parameters of one statement where a database has no limit of its own.
-MOST_PARAMS = 10_000
-
-
 #: Those whose values a database takes in another shape. The others are texts and numbers.
 CONVERTED = [
     (index, field.attname, field)
@@ -85,7 +81,8 @@ def write_rows(ends: Sequence[CallColumns], using: str) -> None:
     table = quote(CallRecord._meta.db_table)
     columns = ", ".join(quote(field.column) for field in COLUMNS.values())
     places = f"({', '.join(['%s'] * len(COLUMNS))})"
-    most = (connection.features.max_query_params or MOST_PARAMS) // len(COLUMNS)
+    # Some databases have no limit of their own.
+    most = (connection.features.max_query_params or 10_000) // len(COLUMNS)
     together = transaction.atomic(using=using) if len(rows) > most else nullcontext()
     with turns.alone(using), together, connection.cursor() as cursor:
         for start in range(0, len(rows), most):
@@ -140,10 +137,6 @@ class Writer:
         self._told = 0
         #: Ends that were never written, since this process started.
         self.lost = 0
-
-    @property
-    def waiting(self) -> int:
-        return len(self._waiting)
 
     def put(self, end: CallColumns, *, wait: bool = False) -> None:
         """Take an end; with `wait`, return when it is written, if that is soon. Never raises."""

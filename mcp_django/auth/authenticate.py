@@ -16,12 +16,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 
-from mcp_django.auth.authenticators import (
-    active_user,
-    authenticators,
-    is_header_only,
-    known_scopes,
-)
+from mcp_django.auth.authenticators import active_user, authenticators, known_scopes
 from mcp_django.auth.throttles import client_address, failures, network_of
 from mcp_django.cached import Recent
 from mcp_django.connections import current_tenant
@@ -78,10 +73,6 @@ class PrincipalCache(Recent[bytes, tuple[Principal, CacheVersion, float]]):
 
     def keep(self, key: bytes, principal: Principal, *, cache_version: CacheVersion) -> None:
         self.put(key, (principal, cache_version, self.clock() + LIFETIME))
-
-
-#: In front of the address in the share of whoever comes with a credential that is new.
-ADDRESS = "address "
 
 
 def share_name(principal: Principal) -> str:
@@ -148,7 +139,7 @@ def caller_of(headers: Headers, address: str) -> str:
         user = last_users.get(key_of(header))
         if user is not None:
             return user
-    return f"{ADDRESS}{network_of(address)}"
+    return f"address {network_of(address)}"
 
 
 def lacks_credential(headers: Headers) -> bool:
@@ -156,7 +147,7 @@ def lacks_credential(headers: Headers) -> bool:
     if headers.count("authorization"):
         return False
     try:
-        return all(is_header_only(one) for one in authenticators())
+        return all(getattr(each, "header_only", False) for each in authenticators())
     except (ImproperlyConfigured, ServiceUnavailable):
         return False
 
@@ -177,7 +168,7 @@ def recognize(request: HttpRequest) -> tuple[Principal, bool]:
         for authenticator in configured:
             if wait is not None and getattr(authenticator, "guessable", True):
                 raise TooManyRequests(wait)
-            is_by_header_only = is_by_header_only and is_header_only(authenticator)
+            is_by_header_only &= bool(getattr(authenticator, "header_only", False))
             principal = authenticator.authenticate(request)
             if principal is not None:
                 return principal, is_by_header_only

@@ -116,10 +116,6 @@ def imported(path: str, *, name: str = "") -> Any:
         raise ImproperlyConfigured(f"{name or repr(path)} cannot be imported: {error}.") from error
 
 
-def is_header_only(authenticator: Authenticator) -> bool:
-    return bool(getattr(authenticator, "header_only", False))
-
-
 def known_scopes(scopes: Iterable[str], *, of: str) -> frozenset[str]:
     """Scopes that a site wrote into its settings. Raises ImproperlyConfigured for others."""
     found = frozenset([scopes] if isinstance(scopes, str) else scopes)

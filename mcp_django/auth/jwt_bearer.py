@@ -42,8 +42,6 @@ ALGORITHMS = frozenset(
 ACCESS_TOKEN_TYPES = frozenset({"at+jwt", "application/at+jwt"})
 #: What Keycloak (`typ`) and Cognito (`token_use`) call an access token in its claims.
 ACCESS_TOKEN_USES = frozenset({"bearer", "access"})
-#: Claims that every token must have.
-REQUIRED = ("exp", "iss", "aud")
 #: Seconds by which the clocks of two machines may differ.
 LEEWAY = 10
 #: Seconds for which keys are good, and after which the server is asked for them again.
@@ -163,7 +161,7 @@ class JWTBearer:
                 audience=self.audience or [endpoint_url()],
                 issuer=self.issuer,
                 leeway=LEEWAY,
-                options={"require": list(REQUIRED)},
+                options={"require": ["exp", "iss", "aud"]},
             )
             claims: dict[str, Any] = found["payload"]
             # In the zone of timezone.now(). Raises for a time that no calendar has.

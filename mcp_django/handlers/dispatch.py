@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from django.db import OperationalError
 
@@ -43,8 +43,6 @@ from mcp_django.templating.fences import FENCES
 
 logger = logging.getLogger("mcp_django")
 
-Handler: TypeAlias = Callable[[CallContext, dict[str, Any]], Result | Outcome]
-
 # Before anything else: the legacy handshake, ping, and modern discovery.
 
 
@@ -73,7 +71,7 @@ def instructions(context: CallContext) -> str:
     return f"{default_instructions(config)} {FENCES}"
 
 
-HANDLERS: dict[str, Handler] = {
+HANDLERS: dict[str, Callable[[CallContext, dict[str, Any]], Result | Outcome]] = {
     "initialize": initialize,
     "ping": ping,
     "server/discover": discover,

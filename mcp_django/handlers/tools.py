@@ -82,8 +82,7 @@ def list_tools(context: CallContext, params: dict[str, Any]) -> ListResult:
 
 
 #: By language: the first page of a principal who is known, behind the tools that it is made from.
-kept_lists: CachePerPrincipal[str | None, tuple[tuple[Tool, ...], ListResult]]
-kept_lists = CachePerPrincipal()
+kept_lists = CachePerPrincipal[str | None, tuple[tuple[Tool, ...], ListResult]]()
 
 
 def kept_list(principal: Principal, params: dict[str, Any]) -> ListResult | None:

@@ -122,7 +122,7 @@ def test_calls_do_not_wait_while_the_database_makes_trouble(make_writer, make_en
 
     writer.put(make_end("second"), wait=True)
 
-    assert writer.waiting == 1
+    assert len(writer._waiting) == 1
     assert table.batches == []
 
 
@@ -267,7 +267,7 @@ def test_what_is_put_while_the_writer_ends_is_written_or_counted(make_writer, ma
         closing.result()
     writer.close()
 
-    assert writer.waiting == 0
+    assert len(writer._waiting) == 0
     assert len(table.targets) + writer.lost == 8 * 500
 
 
@@ -393,7 +393,7 @@ def test_a_thread_writes_but_under_a_test_runner(make_writer, make_end, monkeypa
     records.writer = make_writer(write=table)
 
     records.put(make_end("under a test runner"))
-    before = records.writer.waiting, records.writer._thread
+    before = len(records.writer._waiting), records.writer._thread
     monkeypatch.delattr(mail, "outbox")
     records.put(make_end(), wait=True)
 
