@@ -51,15 +51,8 @@ def keys_line(keys: Sequence[Any]) -> str:
 class DataLimits(NamedTuple):
     """How much of some data is kept."""
 
-    #: Characters of one text.
+    #: Characters of one text, and of all together as JSON.
     text: int
-    #: Items of one container.
-    items: int
-    #: Containers within containers.
-    depth: int
-    #: The largest integer that stays a number.
-    integer: int
-    #: Characters of all of it as JSON.
     whole: int
     #: Takes out of a short text what must not be in it.
     clean: Callable[[str], str]
@@ -71,9 +64,11 @@ def as_utf8(text: str) -> str:
 
 
 #: There may be a million rows.
-OF_RECORDS = DataLimits(200, 20, 4, 2**63 - 1, 4000, printable)
-#: A model reads them. Beyond 2**53 an integer is another one for some readers of JSON.
-OF_LOGS = DataLimits(2000, 50, 6, 2**53, 8000, as_utf8)
+OF_RECORDS = DataLimits(200, 4000, printable)
+#: A model reads them.
+OF_LOGS = DataLimits(2000, 8000, as_utf8)
+#: Items of one container, and containers within containers.
+MOST_ITEMS, DEEPEST = 50, 6
 
 
 def redacted(arguments: Mapping[str, Any]) -> Any:
@@ -87,7 +82,7 @@ def log_data(data: Any) -> Any:
 
 
 def shortened(data: Any, limits: DataLimits) -> Any:
-    found = cut_value(data, limits, limits.depth)
+    found = cut_value(data, limits, DEEPEST)
     text = json.dumps(found, ensure_ascii=False)
     return found if len(text) <= limits.whole else text[: limits.whole] + CUT
 
@@ -95,7 +90,8 @@ def shortened(data: Any, limits: DataLimits) -> Any:
 def cut_value(value: Any, limits: DataLimits, depth: int) -> Any:
     if value is None or isinstance(value, bool):
         return value
-    if isinstance(value, int) and abs(value) <= limits.integer:
+    # Beyond 2**53 an integer is another one for some readers of JSON.
+    if isinstance(value, int) and abs(value) <= 2**53:
         # A plain int: enumerations have rules of their own for JSON.
         return int(value)
     if isinstance(value, float) and math.isfinite(value):
@@ -108,15 +104,15 @@ def cut_value(value: Any, limits: DataLimits, depth: int) -> Any:
         return cut_text(value, limits)
     if not depth:
         return CUT
-    rest = {CUT: len(value) - limits.items} if len(value) > limits.items else {}
+    rest = {CUT: len(value) - MOST_ITEMS} if len(value) > MOST_ITEMS else {}
     if not isinstance(value, Mapping):
-        listed = [cut_value(item, limits, depth - 1) for item in list(value)[: limits.items]]
+        listed = [cut_value(item, limits, depth - 1) for item in list(value)[:MOST_ITEMS]]
         return [*listed, rest] if rest else listed
     named = {
         cut_text(key, limits): REDACTED
         if names_secret(key)
         else cut_value(item, limits, depth - 1)
-        for key, item in list(value.items())[: limits.items]
+        for key, item in list(value.items())[:MOST_ITEMS]
     }
     return named | rest
 

@@ -71,15 +71,15 @@ def test_what_is_large_is_cut():
             "text": "x" * 1_000_000,
             "rows": list(range(10_000)),
             "number": 10**400,
-            "deep": {"a": {"b": {"c": {"d": 1}}}},
-            **{f"filler {at}": at for at in range(30)},
+            "deep": {"a": {"b": {"c": {"d": {"e": {"f": 1}}}}}},
+            **{f"filler {at}": at for at in range(60)},
         }
     )
 
     assert len(found["text"]) == 200
-    assert found["rows"] == [*range(20), {"…": 9980}]
+    assert found["rows"] == [*range(50), {"…": 9950}]
     assert found["number"] == "1" + "0" * 198 + "…"
-    assert found["deep"] == {"a": {"b": {"c": "…"}}}
+    assert found["deep"] == {"a": {"b": {"c": {"d": {"e": "…"}}}}}
     assert found["…"] == 14
 
 
