@@ -129,7 +129,7 @@ def clock(monkeypatch):
     clock = Clock()
     for memory in (authenticate.cache, generations, *throttles.shared_counts.limits):
         monkeypatch.setattr(memory, "clock", clock)
-    throttles.clear()
+    throttles.shared_counts.forget()
     generations.forget()
     return clock
 

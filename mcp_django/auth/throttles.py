@@ -47,12 +47,6 @@ failures = counted("failures", limit=lambda: MOST_FAILURES)
 registrations = counted("registrations", limit=lambda: MOST_REGISTRATIONS)
 
 
-def clear() -> None:
-    """Forget what was counted, for tests."""
-    for windows in shared_counts.limits:
-        windows.clear()
-
-
 def is_first_refusal(principal: Principal) -> bool:
     """Whether a call now would be refused, and none was within the minute."""
     key = principal.key

@@ -165,13 +165,13 @@ def topic_of(uri: str) -> Topic:
         case "objects", (label,):
             return collection_topic(label)
         case ("objects", (label, *key)) | ("files", (label, *key, _)) if key:
-            label = label.lower()
+            label, spelled = label.lower(), tuple(key)
             # A key that cannot be one stays as it is.
             with suppress(LookupError, ValueError, QueryError):
                 model = apps.get_model(label)
                 values = parse_key(model, key_of(ModelExposure(model), key), using=home_of(model))
-                key = spell_key(values)
-            return object_uri(label, key)
+                spelled = spell_key(values)
+            return object_uri(label, spelled)
     return uri
 
 

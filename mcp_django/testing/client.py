@@ -17,7 +17,7 @@ from django.core.signals import request_finished, request_started
 from django.db import close_old_connections
 
 from mcp_django.audit.records import Gathered, records
-from mcp_django.auth import throttles
+from mcp_django.auth.windows import shared_counts
 from mcp_django.handlers.tools import find_tool
 from mcp_django.models import PersonalToken
 from mcp_django.principal import SCOPES
@@ -240,7 +240,7 @@ class Client:
         self.questions: dict[str, dict[str, Any]] = {}
         self._ids = itertools.count(1)
         # Tests make more calls in a minute than people, for users with the same keys.
-        throttles.clear()
+        shared_counts.forget()
 
     # MCP
 
