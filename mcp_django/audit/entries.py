@@ -13,10 +13,6 @@ from mcp_django.auth.redaction import REDACTED, names_credential, redact
 from mcp_django.exposure.options import SECRET_WORDS
 from mcp_django.exposure.questions.confirmations import ARGUMENT
 
-LONGEST_CLIENT = 100
-LONGEST_METHOD = 60
-LONGEST_TARGET = 300
-LONGEST_MODEL = 200
 LONGEST_KEYS = 1000
 #: Keys that a record of a call has.
 MOST_KEYS = 200

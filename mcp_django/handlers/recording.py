@@ -13,15 +13,7 @@ from django.dispatch import Signal
 from django.utils import timezone
 
 from mcp_django import signals
-from mcp_django.audit.entries import (
-    LONGEST_CLIENT,
-    LONGEST_METHOD,
-    LONGEST_MODEL,
-    LONGEST_TARGET,
-    keys_line,
-    line,
-    redacted,
-)
+from mcp_django.audit.entries import keys_line, line, redacted
 from mcp_django.audit.reasons import reason_of
 from mcp_django.audit.records import records
 from mcp_django.auth.throttles import GUESSABLE, failed_calls, is_dry_run, refusals
@@ -31,7 +23,6 @@ from mcp_django.exceptions import Limited, NotDone, NotFound, ToolError
 from mcp_django.exposure.primitives import BUILT_IN, WRITES
 from mcp_django.handlers.telemetry import CallSpan
 from mcp_django.models import CallRecord
-from mcp_django.principal import LONGEST_PRINCIPAL
 from mcp_django.protocol.errors import ProtocolError
 from mcp_django.protocol.jsonrpc import Request
 from mcp_django.protocol.methods import METHODS
@@ -43,6 +34,8 @@ calls_logger = logging.getLogger("mcp_django.calls")
 
 Outcome: TypeAlias = CallRecord.Outcome
 
+#: Characters of the columns of a record.
+LONGEST: dict[str, Any] = {f.name: f.max_length for f in CallRecord._meta.concrete_fields}
 #: A number, or a UUID.
 KEY = re.compile(r"[0-9a-fA-F-]{1,40}")
 #: Members of params that are no arguments.
@@ -173,10 +166,10 @@ class Recording:
             "at": timezone.now(),
             "server": principal.server,
             "kind": KINDS.get(method, OTHER),
-            "principal": line(principal.key, LONGEST_PRINCIPAL),
+            "principal": line(principal.key, LONGEST["principal"]),
             "user_id": principal.user.pk,
             "client": client_of(context),
-            "method": line(method, LONGEST_METHOD),
+            "method": line(method, LONGEST["method"]),
             "target": target_of(request),
             "outcome": outcome.value,
             "milliseconds": round((time.perf_counter() - self.started) * 1000),
@@ -185,7 +178,7 @@ class Recording:
             "correlation_id": correlation_id,
             "arguments": arguments,
             "reason": reason,
-            "model": line(label, LONGEST_MODEL),
+            "model": line(label, LONGEST["model"]),
             "keys": keys_line(keys),
         }
         if config.audit:
@@ -218,7 +211,7 @@ def client_of(context: CallContext) -> str:
     elif isinstance(version, str):
         # A long name leaves room for the version.
         name = f"{line(name, 80)} {version}"
-    return line(name, LONGEST_CLIENT)
+    return line(name, LONGEST["client"])
 
 
 def target_of(request: Request) -> str:
@@ -282,4 +275,4 @@ def without_query(uri: Any) -> str:
 
 
 def text(value: Any) -> str:
-    return line(value, LONGEST_TARGET) if isinstance(value, str) else ""
+    return line(value, LONGEST["target"]) if isinstance(value, str) else ""
