@@ -31,7 +31,6 @@ class MCPDjangoConfig(AppConfig):
         cache_version.connect()
         decisions.connect()
         receivers.connect()
-        receivers.connect_lists()
         if apps.is_installed("django.contrib.admin"):
             from django.contrib.admin.models import LogEntry
 

@@ -257,13 +257,6 @@ def related(
             announce(model_change, using=using)
 
 
-def connect() -> None:
-    """Watch every model. No query; may be called again."""
-    watch(saved, post_save)
-    watch(deleted, post_delete)
-    watch(related, m2m_changed)
-
-
 # What staff switch off ends at once: streams, and the sessions of the legacy era.
 
 
@@ -364,12 +357,12 @@ def rights_changed(
     """Something was given to users or groups, or taken from them."""
     if action not in ("post_add", "post_remove", "post_clear") or pk_set == set():
         return
+    users: Iterable[Any] = ()
     if isinstance(instance, get_user_model()):
-        publish_after_commit(all_lists(instance.pk), using=using)
+        users = [instance.pk]
     elif reverse and pk_set and issubclass(kwargs["model"], get_user_model()):
-        publish_after_commit(all_lists(*pk_set), using=using)
-    else:
-        publish_after_commit(all_lists(), using=using)
+        users = pk_set
+    publish_after_commit(all_lists(*users), using=using)
 
 
 @never_raise
@@ -379,8 +372,11 @@ def registered(*, sender: Registry, kind: str, **kwargs: Any) -> None:
         publish([Change(topic=name, server=DEFAULT_SERVER) for name in lists])
 
 
-def connect_lists() -> None:
-    """Watch our rows, switches, rights and registrations. No query; may be called again."""
+def connect() -> None:
+    """Watch every model, our rows, rights and registrations. No query; may be called again."""
+    watch(saved, post_save)
+    watch(deleted, post_delete)
+    watch(related, m2m_changed)
     watch(registered, registrations_changed)
     for row in LISTS_OF:
         watch(row_changed, post_save, post_delete, sender=row)
