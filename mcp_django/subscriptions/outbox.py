@@ -130,7 +130,8 @@ class Outbox:
         self._waiting = self._make()
         self._sinks: tuple[Sink, ...] = ()
         self._default: Sink | None = None
-        self._is_made = False
+        #: Makes the default, until that worked.
+        self._unmade = self._factory
         self._thread: threading.Thread | None = None
         self._is_asleep = False
         self._is_busy = False
@@ -139,8 +140,7 @@ class Outbox:
     @property
     def is_wanted(self) -> bool:
         """Whether anybody takes what is published."""
-        is_unmade = self._factory is not None and not self._is_made
-        return bool(self._sinks) or self._default is not None or is_unmade
+        return bool(self._sinks or self._default or self._unmade)
 
     def add_sink(self, sink: Sink) -> None:
         with self._changed:
@@ -151,11 +151,10 @@ class Outbox:
         with self._changed:
             self._sinks = tuple(other for other in self._sinks if other != sink)
 
-    def register_default_sink(self, factory: Factory | None) -> None:
+    def register_default_sink(self, factory: Factory) -> None:
         """Have a sink made in this process and in every child of it, when there is something to
-        send. The thread of the outbox calls the factory; None takes the last one back."""
-        with self._changed:
-            self._factory, self._default, self._is_made = factory, None, False
+        send. The thread of the outbox calls the factory."""
+        self._factory = self._unmade = factory
 
     def publish(self, changes: Iterable[Change]) -> None:
         """Hand changes to the sinks, soon. Never waits for them or raises what they raise."""
@@ -233,15 +232,12 @@ class Outbox:
                 self._is_asleep = False
 
     def _deliver(self, batch: frozenset[Change]) -> None:
-        factory = self._factory
-        if factory is not None and not self._is_made:
+        if self._unmade is not None:
             try:
-                self._default, self._is_made = factory(), True
+                self._default, self._unmade = self._unmade(), None
             except Exception:
                 logger.exception("Other processes cannot be told of changes.")
-        for sink in (*self._sinks, self._default):
-            if sink is None:
-                continue
+        for sink in filter(None, (*self._sinks, self._default)):
             try:
                 sink(batch)
             except Exception:
