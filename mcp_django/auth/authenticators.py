@@ -6,8 +6,9 @@ Settings import this file: nothing here may import models before first use.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import datetime, timedelta
-from ipaddress import IPv6Address, ip_address
+from contextlib import suppress
+from datetime import timedelta
+from ipaddress import IPv4Address, IPv6Address, ip_address
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from django.apps import apps
@@ -180,21 +181,22 @@ class PersonalTokens:
         token = find_token(secret)
         if token is None or token.state() != "active" or not is_active(token.user):
             raise AuthenticationFailed
-        note_used(token, now=timezone.now())
+        note_used(token)
         return principal_of(token)
 
     def challenge(self) -> str:
         return "Bearer"
 
 
-def note_used(credential: Any, *, now: datetime) -> None:
+def note_used(credential: Any) -> None:
     """Have `last_used_at` of a row written soon: it is for people, so once a minute is enough."""
-    model, pk, before = type(credential), credential.pk, credential.last_used_at
+    model, pk, now = type(credential), credential.pk, timezone.now()
 
     def write() -> None:
         with turns.alone(router.db_for_write(model)):
             model.objects.filter(pk=pk).update(last_used_at=now)
 
+    before = credential.last_used_at
     if before is None or before <= now - timedelta(minutes=1):
         note_use((model, pk), write)
 
@@ -361,10 +363,13 @@ def is_local(request: HttpRequest) -> bool:
 
 
 def is_loopback(text: str) -> bool:
-    try:
+    address = parse_address(text)
+    return address is not None and address.is_loopback
+
+
+def parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return the address of a host, as one of IPv4 where IPv6 only wraps it, or None."""
+    with suppress(ValueError):
         address = ip_address(text)
-    except ValueError:
-        return False
-    if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
-        return address.ipv4_mapped.is_loopback
-    return address.is_loopback
+        return getattr(address, "ipv4_mapped", None) or address
+    return None

@@ -8,14 +8,14 @@ import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from ipaddress import IPv6Address, IPv6Network, ip_address
+from ipaddress import IPv6Address, IPv6Network
 from types import SimpleNamespace
 from typing import Any
 
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 
-from mcp_django.auth.authenticators import imported
+from mcp_django.auth.authenticators import imported, parse_address
 from mcp_django.auth.windows import Windows, shared_counts
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
@@ -28,8 +28,6 @@ from mcp_django.protocol.results import ToolResult
 
 #: Failed authentications per address and minute.
 MOST_FAILURES = 100
-#: Clients that one address may register in a minute.
-MOST_REGISTRATIONS = 10
 
 counted = partial(Windows, shared=shared_counts)
 calls = counted("calls", limit=lambda: get_config().calls_per_minute)
@@ -44,7 +42,7 @@ failed_calls = counted("failed calls", limit=lambda: get_config().failures_per_m
 refusals = counted("refusals", limit=lambda: 1)
 failures = counted("failures", limit=lambda: MOST_FAILURES)
 #: Clients that register themselves with mcp_django.oauth, per address.
-registrations = counted("registrations", limit=lambda: MOST_REGISTRATIONS)
+registrations = counted("registrations", limit=lambda: 10)
 
 
 def is_first_refusal(principal: Principal) -> bool:
@@ -167,24 +165,16 @@ def client_address(request: HttpRequest) -> str:
 
 def network_of(text: str) -> str:
     """The address of one host. What is no address stays as it is."""
-    try:
-        address = ip_address(text)
-    except ValueError:
-        return text[:LONGEST_ADDRESS]
-    if not isinstance(address, IPv6Address):
-        return str(address)
-    if address.ipv4_mapped is not None:
-        return str(address.ipv4_mapped)
-    return str(IPv6Network((int(address), 64), strict=False))
+    address = parse_address(text)
+    if isinstance(address, IPv6Address):
+        return str(IPv6Network((int(address), 64), strict=False))
+    return text[:LONGEST_ADDRESS] if address is None else str(address)
 
 
 # Throttles that the site has already: classes of Django REST framework, or such as those.
 
 
 logger = logging.getLogger("mcp_django")
-
-#: Seconds to wait for a throttle that does not say.
-DEFAULT_WAIT = 60.0
 
 
 def site_retry_after(request: HttpRequest, principal: Principal, *, method: str) -> float | None:
@@ -210,7 +200,8 @@ def seconds_until(throttle: Any, request: HttpRequest, view: object) -> float | 
 
             known = Request(request)
             known.user, known.auth = request.user, None
-        return None if asked.allow_request(known, view) else float(asked.wait() or DEFAULT_WAIT)
+        # A throttle need not say for how long.
+        return None if asked.allow_request(known, view) else float(asked.wait() or 60)
     except Exception:
         # The cache is away. A limit is no right, and our own count goes on.
         logger.exception("%s cannot count.", throttle.__name__)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from datetime import datetime
 from typing import Any
 
 from django.db import DatabaseError, router
@@ -54,10 +53,9 @@ class OAuthBearer:
         token = find_access_token(secret) if secret else None
         if token is None:
             return None
-        now = timezone.now()
-        if token.expires <= now or token.resource != [endpoint_url()]:
+        if token.expires <= timezone.now() or token.resource != [endpoint_url()]:
             raise AuthenticationFailed
-        consent = self._consent_to(token, now=now)
+        consent = self._consent_to(token)
         scopes = frozenset(SCOPES).intersection(token.scope.split(), consent.scopes)
         if not scopes:
             raise AuthenticationFailed
@@ -73,7 +71,7 @@ class OAuthBearer:
             ends_at=consent.expires_at,
         )
 
-    def _consent_to(self, token: Any, *, now: datetime) -> Authorization:
+    def _consent_to(self, token: Any) -> Authorization:
         """Return who allowed what. Raises AuthenticationFailed where it does not hold any more."""
         if token.application is None or not token.application.is_usable(None):
             raise AuthenticationFailed
@@ -91,7 +89,7 @@ class OAuthBearer:
             or not consent.holds_for(token.user)
         ):
             raise AuthenticationFailed
-        note_used(consent, now=now)
+        note_used(consent)
         return consent
 
     def challenge(self) -> str:
