@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, count
 from threading import Event
 from typing import Any, NamedTuple, TypeAlias
 
@@ -228,8 +228,7 @@ class Writer:
     def _write(self, batch: list[Waiting], stop: Event) -> None:
         """Write records of one place."""
         using, schemas = batch[0].place
-        attempts = 0
-        while True:
+        for attempts in count():
             try:
                 for connection in connections.all(initialized_only=True):
                     connection.close_if_unusable_or_obsolete()
@@ -250,7 +249,6 @@ class Writer:
                 self.lost += 1
                 logger.error("A record of a call cannot be written: %s", error)
                 break
-            attempts += 1
         for waiting in batch:
             if waiting.written is not None:
                 waiting.written.set()

@@ -7,7 +7,7 @@ import secrets
 from asyncio import CancelledError
 from collections.abc import Awaitable, Callable
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -115,10 +115,6 @@ class PendingAnswer:
     awaitable: Awaitable[Any]
     settle: Callable[[Callable[[], Any]], Any]
     give_up: Callable[[], None]
-
-    def then(self, make: Callable[[Any], Any]) -> PendingAnswer:
-        """The same with `make` of its answer."""
-        return replace(self, settle=lambda returned: make(self.settle(returned)))
 
     def release(self) -> None:
         """A coroutine that never ran complains, unless it is closed."""

@@ -20,9 +20,6 @@ from mcp_django.protocol.errors import INVALID_PARAMS, ProtocolError, named
 from mcp_django.protocol.methods import Texts, parse_params
 from mcp_django.protocol.results import ListResult, PromptResult
 
-#: The integers that every JSON number holds exactly (RFC 8259, 6). Beyond, digits may be lost.
-MOST = 2**53
-
 
 def find_prompt(rights: Rights, name: str) -> Prompt:
     """The prompt of this name. Raises NotFound: unknown and forbidden alike."""
@@ -61,7 +58,8 @@ def text_of(name: str, value: str | int | float) -> str:
         return str(value).lower()
     if isinstance(value, str):
         return value
-    if not abs(value) <= MOST:  # nor is NaN
+    # Beyond these integers a JSON number may lose digits (RFC 8259, 6). NaN is none of them.
+    if not abs(value) <= 2**53:
         raise ToolError(f"Argument {named(name)}: this number is too large. Send it as a text.")
     return str(int(value)) if value == int(value) else str(value)
 

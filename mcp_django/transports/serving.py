@@ -182,7 +182,8 @@ class Service:
         call = exchange.requests[0]
         answered = self.dispatch(principal, call)
         if isinstance(answered, PendingAnswer):
-            return answered.then(reply_of)
+            settle = answered.settle
+            return replace(answered, settle=lambda returned: reply_of(settle(returned)))
         if answered.opens is not None:
             return Reply(opens=open_listening(principal, call, answered.opens, answered.body))
         if call.request.method == "initialize" and self.streams and not answered.is_error:
