@@ -10,7 +10,6 @@ import time
 import urllib.request
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
-from http.client import HTTPException
 from threading import Event, Lock, Thread
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
@@ -234,10 +233,8 @@ class SigningKeys:
             return self._answered, self._asked_at + PATIENCE
 
     def _read(self, answered: Event) -> None:
-        from jwt import PyJWKSet, PyJWTError
+        from jwt import PyJWKSet
 
-        error: object = "Reading its answer failed."  # where a bug of ours ends this thread
-        unreadable = (PyJWTError, ValueError, AttributeError, TypeError, RecursionError)
         try:
             published = PyJWKSet.from_json(fetch(self.url))
             self._keys = {
@@ -245,12 +242,10 @@ class SigningKeys:
                 for key in published
                 if key.key_id and key.public_key_use in ("sig", None)
             }
-            self._read_at, error = self.clock(), None
-        except (OSError, HTTPException, *unreadable) as raised:
-            error = str(raised)
-        finally:
-            self._error = error
-            answered.set()
+            self._read_at, self._error = self.clock(), None
+        except Exception as error:  # whatever a server answers, and PyJWT makes of it
+            self._error = str(error)
+        answered.set()
 
 
 class NoRedirects(urllib.request.HTTPRedirectHandler):
