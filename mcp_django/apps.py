@@ -23,7 +23,8 @@ class MCPDjangoConfig(AppConfig):
         from mcp_django.exposure.prompts.files import read_files
         from mcp_django.exposure.registry import registry
         from mcp_django.stores import cache_version
-        from mcp_django.subscriptions import outbox, receivers
+        from mcp_django.subscriptions import receivers
+        from mcp_django.subscriptions.outbox import outbox
         from mcp_django.transports.layer import make_publisher
 
         redaction.install()

@@ -104,8 +104,6 @@ def collapse(changes: Iterable[Change], *, most: int) -> set[Change]:
 #: Takes a batch, in the thread of the outbox. Once it returns, the batch counts as delivered: one
 #: that sends through a network returns when that is done, so that `flush` means something.
 Sink: TypeAlias = Callable[[frozenset[Change]], None]
-#: Makes the sink that this process has in any case; None: there is nobody else to tell.
-Factory: TypeAlias = Callable[[], Sink | None]
 
 #: Seconds that the end of a process waits for what it published.
 PATIENCE = 2.0
@@ -120,7 +118,7 @@ class Outbox:
 
     def __init__(self, *, make: Callable[[], Gathering] = Gathering) -> None:
         self._make = make
-        self._factory: Factory | None = None
+        self._factory: Callable[[], Sink | None] | None = None
         self._begin()
 
     def _begin(self) -> None:
@@ -151,9 +149,9 @@ class Outbox:
         with self._changed:
             self._sinks = tuple(other for other in self._sinks if other != sink)
 
-    def register_default_sink(self, factory: Factory) -> None:
+    def register_default_sink(self, factory: Callable[[], Sink | None]) -> None:
         """Have a sink made in this process and in every child of it, when there is something to
-        send. The thread of the outbox calls the factory."""
+        send. The thread of the outbox calls the factory: None is for nobody else to tell."""
         self._factory = self._unmade = factory
 
     def publish(self, changes: Iterable[Change]) -> None:
@@ -249,9 +247,6 @@ if hasattr(os, "register_at_fork"):  # pragma: no branch  not on Windows
     os.register_at_fork(after_in_child=outbox._begin)
 publish = outbox.publish
 flush = outbox.flush
-add_sink = outbox.add_sink
-remove_sink = outbox.remove_sink
-register_default_sink = outbox.register_default_sink
 
 
 # After the commit, once, and without an error or a delay for the code that commits.

@@ -18,7 +18,7 @@ from functools import partial
 from typing import Any, TypeAlias, TypeVar
 
 from mcp_django.conf import get_config
-from mcp_django.subscriptions import outbox
+from mcp_django.subscriptions.outbox import outbox
 from mcp_django.subscriptions.topics import (
     CLOSE,
     EVERYTHING,

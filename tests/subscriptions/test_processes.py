@@ -17,7 +17,7 @@ import django
 django.setup()
 from django.core.management import call_command
 from django.db import connections, transaction
-from mcp_django.subscriptions.outbox import flush, register_default_sink
+from mcp_django.subscriptions.outbox import flush, outbox
 from tests.shop.models import Memo
 
 def tell(batch):
@@ -26,7 +26,7 @@ def tell(batch):
     os.write(1, "".join(lines).encode())
 
 parent = os.getpid()
-register_default_sink(lambda: tell)
+outbox.register_default_sink(lambda: tell)
 """
 MEMOS = "django://objects/shop.memo"
 

@@ -17,7 +17,7 @@ from mcp_django.exposure.registry import registry
 from mcp_django.exposure.uris import SITE
 from mcp_django.models import ExposedModel
 from mcp_django.subscriptions import receivers
-from mcp_django.subscriptions.outbox import add_sink, outbox, remove_sink
+from mcp_django.subscriptions.outbox import outbox
 from mcp_django.subscriptions.topics import Change
 from tests.nasty import models as nasty
 from tests.shop.models import Customer, Ledger, Memo, Order
@@ -466,8 +466,8 @@ def test_what_is_touched_is_announced_as_a_save_would_when_that_commits(
 
 def test_flush_returns_when_what_was_announced_is_handed_over(committed, request):
     batches = []
-    add_sink(batches.append)
-    request.addfinalizer(lambda: remove_sink(batches.append))
+    outbox.add_sink(batches.append)
+    request.addfinalizer(lambda: outbox.remove_sink(batches.append))
     with committed():
         mcp.touch("django://objects/shop.memo")
 
