@@ -75,6 +75,10 @@ class PrincipalCache(Recent[bytes, tuple[Principal, CacheVersion, float]]):
         self.put(key, (principal, cache_version, self.clock() + LIFETIME))
 
 
+#: In front of the address in the share of whoever comes with a credential that is new.
+ADDRESS = "address "
+
+
 def share_name(principal: Principal) -> str:
     """What threads are shared by: the user, with however many credentials and clients."""
     return f"user {principal.server} {current_tenant()} {principal.user.pk}"
@@ -139,7 +143,7 @@ def caller_of(headers: Headers, address: str) -> str:
         user = last_users.get(key_of(header))
         if user is not None:
             return user
-    return f"address {network_of(address)}"
+    return f"{ADDRESS}{network_of(address)}"
 
 
 def lacks_credential(headers: Headers) -> bool:
