@@ -67,7 +67,7 @@ async def spent(application: Any, kinds: list[Kind], token: str) -> float:
     before = time.process_time()
     for kind in kinds:
         await call(application, kind, chance, token)
-    while records.writer.waiting:  # noqa: ASYNC110  nobody tells
+    while records.writer._waiting:  # noqa: ASYNC110  nobody tells
         await asyncio.sleep(0.2)
     return (time.process_time() - before) * 1e6 / len(kinds)
 
