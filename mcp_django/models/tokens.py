@@ -76,9 +76,6 @@ class PersonalToken(Model):
     def __str__(self) -> str:
         return self.name or f"mcp_{self.hint}…"
 
-    def __repr__(self) -> str:
-        return f"<PersonalToken {self.pk}>"
-
     @classmethod
     def create(
         cls,
