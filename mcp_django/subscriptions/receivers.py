@@ -166,8 +166,15 @@ class Announcement:
     def __call__(self) -> None:
         # Django names what failed by its __qualname__, which an object does not have.
         try:
-            if outbox.is_wanted:
-                outbox.publish(affected_topics(exposed_now()).changes(self._model_changes))
+            if not outbox.is_wanted:
+                return
+            try:
+                exposed = exposed_by(registry, DEFAULT_SERVER)
+            except Error:
+                # Our tables may be out of reach, or a transaction on them broken: the ceiling.
+                # Rights are checked anyway before a client is notified.
+                exposed = Exposed(registry.candidates, NOTHING_DECIDED)
+            outbox.publish(affected_topics(exposed).changes(self._model_changes))
         except Exception:
             logger.exception("Changes were not announced.")
 
@@ -189,15 +196,6 @@ def announce(model_change: ModelChange, *, using: str | None) -> None:
             last.add(model_change)
             return
     run_after_commit(Announcement(model_change), using=using)
-
-
-def exposed_now() -> Exposed:
-    try:
-        return exposed_by(registry, DEFAULT_SERVER)
-    except Error:
-        # Our tables may be out of reach, or a transaction on them broken: the ceiling. Rights are
-        # checked anyway before a client is notified.
-        return Exposed(registry.candidates, NOTHING_DECIDED)
 
 
 @never_raise

@@ -335,7 +335,7 @@ def test_a_site_that_commits_by_hand_is_heard_early(heard):
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.parametrize(
     ("function", "sentence"),
-    [("exposed_now", "were not announced"), ("records_of", "was not announced")],
+    [("exposed_by", "were not announced"), ("records_of", "was not announced")],
     ids=["after the commit", "inside a receiver"],
 )
 def test_what_fails_never_breaks_the_save(heard, monkeypatch, caplog, function, sentence):
