@@ -20,14 +20,7 @@ from threading import Event
 from typing import Any, NamedTuple, TypeAlias
 
 from django.core import mail
-from django.db import (
-    Error,
-    InterfaceError,
-    OperationalError,
-    connections,
-    router,
-    transaction,
-)
+from django.db import InterfaceError, OperationalError, connections, router, transaction
 from django.db.models import CharField, IntegerField
 
 from mcp_django.connections import (
@@ -254,7 +247,7 @@ class Writer:
                 waiting.written.set()
         self._tell()
 
-    def _is_over(self, error: Error, attempts: int, stop: Event) -> bool:
+    def _is_over(self, error: Exception, attempts: int, stop: Event) -> bool:
         """Wait for the next attempt. Return whether there is none."""
         if not attempts:
             logger.warning("Records of calls have to wait for the database: %s", error)
@@ -312,11 +305,9 @@ class Records:
         self.gathered: Gathered | None = None
 
     def put(self, end: CallColumns, *, wait: bool = False) -> None:
-        if self.gathered is not None:
-            self.gathered.put(end, wait=wait)
         # Only test runners make an outbox. They drop the database while the thread still has it.
-        elif "outbox" not in vars(mail):
-            self.writer.put(end, wait=wait)
+        if self.gathered is not None or "outbox" not in vars(mail):
+            (self.gathered or self.writer).put(end, wait=wait)
 
     @contextmanager
     def using(self, gathered: Gathered) -> Iterator[None]:
