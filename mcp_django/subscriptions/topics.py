@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 from django.db import router
-from django.db.models import F, GeneratedField, Model
+from django.db.models import GeneratedField, Model
 
 from mcp_django.cached import Cached
 from mcp_django.exceptions import NotFound, QueryError
@@ -323,17 +323,14 @@ def parent_with_its_key(child: ModelClass, parent: ModelClass) -> ModelClass | N
 
 def with_sources(model: ModelClass, names: set[str]) -> frozenset[str]:
     """The same, and what the database computes some of them from."""
-    fields: list[Any] = [model._meta.get_field(name) for name in names]
-    generated: list[Any] = [one for one in fields if isinstance(one, GeneratedField)]
-    return frozenset({*names, *(name for one in generated for name in sources_of(one.expression))})
-
-
-def sources_of(expression: Any) -> Iterator[str]:
-    if isinstance(expression, F):
-        yield str(expression.name)  # type: ignore[attr-defined]  # not in the stubs
-    else:
-        for one in expression.get_source_expressions():
-            yield from () if one is None else sources_of(one)
+    references: Any = model._get_expr_references  # type: ignore[attr-defined]  # not in the stubs
+    sources = {
+        source
+        for field in map(model._meta.get_field, names)
+        if isinstance(field, GeneratedField)
+        for source, *_ in references(field.expression)
+    }
+    return frozenset({*names, *sources})
 
 
 def passed_by(declaration: Declaration) -> tuple[ModelClass, ...]:

@@ -9,6 +9,7 @@ from django.core import serializers
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection, transaction
 from django.db.migrations.state import ModelState, ProjectState
+from django.db.models import Case, F, Q, When
 from django.db.models.signals import m2m_changed, post_save
 
 import mcp_django as mcp
@@ -114,7 +115,15 @@ def test_of_what_nobody_exposes_or_sends_no_signal_nothing_is_told(
     assert not heard.changes
 
 
-def test_a_generated_column_changes_with_what_it_is_made_of(announced, expose, nasty_order):
+@pytest.mark.parametrize(
+    "expression",
+    [F("quantity") * 2, Case(When(Q(quantity=1) | Q(quantity=F("id")), then=2), default=3)],
+    ids=["arithmetic", "condition"],
+)
+def test_a_generated_column_changes_with_what_it_is_made_of(
+    announced, expose, nasty_order, monkeypatch, expression
+):
+    monkeypatch.setattr(nasty.Order._meta.get_field("double"), "expression", expression)
     expose(nasty.Order, fields=["number", "double"])
 
     assert f"{NASTY}order" in announced(lambda: nasty_order.save(update_fields=["quantity"])).seen
