@@ -43,12 +43,9 @@ def page(
     return ListResult(key=member, definitions=shown, next_cursor=following)
 
 
-Item = TypeVar("Item")
-
-
 def page_after(
-    items: Sequence[Item], last: str | None, *, size: int, key: Callable[[Item], str]
-) -> tuple[Sequence[Item], str | None]:
+    items: Sequence[Found], last: str | None, *, size: int, key: Callable[[Found], str]
+) -> tuple[Sequence[Found], str | None]:
     """The items behind the one whose key was `last`, and the key to go on from: None at the end.
 
     Positions are keys and not numbers: a list that changes between two pages neither repeats nor
