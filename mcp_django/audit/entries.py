@@ -64,7 +64,7 @@ OF_RECORDS = DataLimits(200, 4000, printable)
 #: A model reads them.
 OF_LOGS = DataLimits(2000, 8000, as_utf8)
 #: Items of one container, and containers within containers.
-MOST_ITEMS, DEEPEST = 50, 6
+MOST_KEPT_ITEMS, DEEPEST_KEPT = 50, 6
 
 
 def redacted(arguments: Mapping[str, Any]) -> Any:
@@ -78,7 +78,7 @@ def log_data(data: Any) -> Any:
 
 
 def shortened(data: Any, limits: DataLimits) -> Any:
-    found = cut_value(data, limits, DEEPEST)
+    found = cut_value(data, limits, DEEPEST_KEPT)
     text = json.dumps(found, ensure_ascii=False)
     return found if len(text) <= limits.whole else text[: limits.whole] + CUT
 
@@ -100,15 +100,15 @@ def cut_value(value: Any, limits: DataLimits, depth: int) -> Any:
         return cut_text(value, limits)
     if not depth:
         return CUT
-    rest = {CUT: len(value) - MOST_ITEMS} if len(value) > MOST_ITEMS else {}
+    rest = {CUT: len(value) - MOST_KEPT_ITEMS} if len(value) > MOST_KEPT_ITEMS else {}
     if not isinstance(value, Mapping):
-        listed = [cut_value(item, limits, depth - 1) for item in list(value)[:MOST_ITEMS]]
+        listed = [cut_value(item, limits, depth - 1) for item in list(value)[:MOST_KEPT_ITEMS]]
         return [*listed, rest] if rest else listed
     named = {
         cut_text(key, limits): REDACTED
         if names_secret(key)
         else cut_value(item, limits, depth - 1)
-        for key, item in list(value.items())[:MOST_ITEMS]
+        for key, item in list(value.items())[:MOST_KEPT_ITEMS]
     }
     return named | rest
 
