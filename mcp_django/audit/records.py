@@ -37,8 +37,6 @@ logger = logging.getLogger("mcp_django")
 
 #: Rows in one statement.
 BATCH = 200
-#: Seconds for what is left when the process ends.
-FAREWELL = 5.0
 
 
 # What the thread writes: one statement for many rows.
@@ -150,8 +148,8 @@ class Writer:
                 if not written.wait(self.patience):
                     self._is_troubled = True
 
-    def close(self, seconds: float = FAREWELL) -> None:
-        """Write what is left and end the thread. The next `put` starts another."""
+    def close(self, seconds: float = 5.0) -> None:
+        """Write what is left, in so many seconds, and end the thread. A `put` starts another."""
         with self._changed:
             thread, self._thread = self._thread, None
             self._stop.set()

@@ -89,9 +89,7 @@ _authenticators: Cached[tuple[Authenticator, ...]] = Cached()
 
 def prepared(configured: object) -> Authenticator:
     """One entry of the setting, ready for use. Raises ImproperlyConfigured."""
-    found: Any = configured
-    if isinstance(found, str):
-        found = imported(found)
+    found: Any = imported(configured) if isinstance(configured, str) else configured
     if isinstance(found, type):
         try:
             found = found()
@@ -245,8 +243,6 @@ class DRF:
     asked anew for each call, unless `header_only=True` promises that it looks at nothing but the
     Authorization header, and recognizes nobody without one.
     """
-
-    guessable = True
 
     def __init__(
         self, path: str, *, scopes: Iterable[str] = (READ,), header_only: bool = False
