@@ -54,15 +54,10 @@ class DataLimits(NamedTuple):
     clean: Callable[[str], str]
 
 
-def as_utf8(text: str) -> str:
-    # UTF-8 has no place for half a character.
-    return text.encode("utf-8", "replace").decode()
-
-
 #: There may be a million rows.
 OF_RECORDS = DataLimits(200, 4000, printable)
-#: A model reads them.
-OF_LOGS = DataLimits(2000, 8000, as_utf8)
+#: A model reads them. UTF-8 has no place for half a character.
+OF_LOGS = DataLimits(2000, 8000, lambda text: text.encode("utf-8", "replace").decode())
 #: Items of one container, and containers within containers.
 MOST_KEPT_ITEMS, DEEPEST_KEPT = 50, 6
 

@@ -145,10 +145,9 @@ def is_active(user: Any) -> bool:
 def active_user(username: str) -> Any:
     """The user of this name. Raises AuthenticationFailed where none may act."""
     users = get_user_model()
-    try:
+    user = None
+    with suppress(users.DoesNotExist):
         user = users._default_manager.get_by_natural_key(username)
-    except users.DoesNotExist:
-        user = None
     if user is None or not is_active(user):
         raise AuthenticationFailed(f"There is no active user {username!r}.")
     return user

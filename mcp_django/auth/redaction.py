@@ -29,8 +29,6 @@ LOGGERS = (
     "mcp_django.subscriptions",
 )
 REDACTED = "[redacted]"
-#: Containers within containers that are looked into.
-DEEPEST = 4
 
 _token = re.compile(PATTERN)
 # The value of a header in whatever clothes it is logged: "Authorization: Basic x", a dictionary, a
@@ -57,8 +55,8 @@ def holds_credential(query: str) -> bool:
     return redact(plain) != plain
 
 
-def cleaned(value: Any, *, depth: int = DEEPEST) -> Any:
-    """The same value without credentials; containers are copied, what holds none stays itself."""
+def cleaned(value: Any, *, depth: int = 4) -> Any:
+    """Copy containers without their credentials, `depth` deep. What holds none stays itself."""
     if isinstance(value, str):
         return redact(value)
     if isinstance(value, bytes):

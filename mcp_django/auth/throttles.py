@@ -26,6 +26,8 @@ from mcp_django.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcp_django.protocol.jsonrpc import Request
 from mcp_django.protocol.results import ToolResult
 
+logger = logging.getLogger("mcp_django")
+
 #: Failed authentications per address and minute.
 MOST_FAILURES = 100
 
@@ -172,9 +174,6 @@ def network_of(text: str) -> str:
 
 
 # Throttles that the site has already: classes of Django REST framework, or such as those.
-
-
-logger = logging.getLogger("mcp_django")
 
 
 def site_retry_after(request: HttpRequest, principal: Principal, *, method: str) -> float | None:
