@@ -324,12 +324,9 @@ def parent_with_its_key(child: ModelClass, parent: ModelClass) -> ModelClass | N
 def with_sources(model: ModelClass, names: set[str]) -> frozenset[str]:
     """The same, and what the database computes some of them from."""
     references: Any = model._get_expr_references  # type: ignore[attr-defined]  # not in the stubs
-    sources = {
-        source
-        for field in map(model._meta.get_field, names)
-        if isinstance(field, GeneratedField)
-        for source, *_ in references(field.expression)
-    }
+    fields = map(model._meta.get_field, names)
+    generated: list[Any] = [field for field in fields if isinstance(field, GeneratedField)]
+    sources = {source for field in generated for source, *_ in references(field.expression)}
     return frozenset({*names, *sources})
 
 
