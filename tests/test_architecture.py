@@ -116,11 +116,11 @@ BUDGET = {
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_195,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_596,
-    ("stores", "transports"): 7_986,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_346,
+    ("stores", "transports"): 7_983,
     ("admin",): 4_292,
     ("", "templating", "testing", "management", "templatetags"): 5_426,
-    ("oauth",): 1_822,
+    ("oauth",): 1_809,
 }
 
 
