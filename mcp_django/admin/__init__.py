@@ -33,21 +33,6 @@ from mcp_django.models import (
     UserRestriction,
 )
 
-__all__ = [
-    "AssistantsAdmin",
-    "CallRecordAdmin",
-    "ExposedModelAdmin",
-    "ExposedPromptAdmin",
-    "ExposedToolAdmin",
-    "PersonalTokenAdmin",
-    "PromptTemplateAdmin",
-    "ServerSettingsAdmin",
-    "UploadAdmin",
-    "UserRestrictionAdmin",
-    "register",
-]
-
-
 ADMINS: dict[type[Model], type[admin.ModelAdmin[Any]]] = {
     Assistants: AssistantsAdmin,
     CallRecord: CallRecordAdmin,

@@ -11,12 +11,12 @@ from django.contrib.auth.models import Group
 from django.http import HttpRequest, HttpResponse
 
 from mcp_django.admin.decisions.exposed_models import word_of
-from mcp_django.admin.pages import GROUPS
+from mcp_django.admin.decisions.exposed_tools import known_actions
+from mcp_django.admin.pages import GROUPS, visible_rows
 from mcp_django.conf import get_config
 from mcp_django.exposure.decisions import decisions, exposed_by
 from mcp_django.exposure.options import ModelExposure, view_permissions
 from mcp_django.exposure.registry import registry
-from mcp_django.exposure.tools.actions import action_names, actions_of
 from mcp_django.levels import Level
 from mcp_django.principal import DEFAULT_SERVER
 
@@ -26,11 +26,8 @@ MOST_TABLE_GROUPS = 50
 
 def groups_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
     """Show the groups that the person sees in the admin of the same site, and all open models."""
-    group_admin = model_admin.admin_site._registry.get(Group)
-    groups: list[Any] = []
-    if group_admin is not None and group_admin.has_view_permission(request):
-        rows = group_admin.get_queryset(request).order_by("name")
-        groups = list(rows.prefetch_related("permissions__content_type")[: MOST_TABLE_GROUPS + 1])
+    rows = visible_rows(model_admin, request, Group).order_by("name")
+    groups = list(rows.prefetch_related("permissions__content_type")[: MOST_TABLE_GROUPS + 1])
     held = {
         group: {f"{p.content_type.app_label}.{p.codename}" for p in group.permissions.all()}
         for group in groups[:MOST_TABLE_GROUPS]
@@ -58,17 +55,12 @@ def groups_view(model_admin: Any, request: HttpRequest) -> HttpResponse:
 
 def open_actions() -> Mapping[str, list[tuple[str, ...]]]:
     """Return the verbs of which one is enough, for each action that is switched on, by label."""
-    names, tools = action_names(registry), decisions().tools
-    code = {exposure.label: exposure for exposure in registry.candidates.values()}
     actions: dict[str, list[tuple[str, ...]]] = defaultdict(list)
-    for (label, action), function in dict(actions_of(registry)).items():
-        decision = tools.get(names.of(label, action))
+    for tool in known_actions():
+        decision = decisions().tools.get(tool.definition.name)
         is_on = None if decision is None else decision.enabled
-        if is_on is None:
-            is_on = action in code[label].actions
-        if is_on:
-            # Whoever may view the model may run an action that declares no permission.
-            actions[label].append(tuple(getattr(function, "allowed_permissions", ("view",))))
+        if tool.is_on if is_on is None else is_on:
+            actions[tool.label].append(tool.permissions)
     return actions
 
 

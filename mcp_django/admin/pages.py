@@ -11,11 +11,11 @@ from django.contrib import admin
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
 from django.db import connections, transaction
+from django.db.models import QuerySet
 from django.forms import ModelForm
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
-from django.utils.cache import add_never_cache_headers
 from django.utils.module_loading import import_string
 
 if TYPE_CHECKING:
@@ -46,6 +46,14 @@ def found_object(model_admin: Any, request: HttpRequest, object_id: str) -> Any:
     if found is None:
         missing(model_admin)
     return found
+
+
+def visible_rows(model_admin: Any, request: HttpRequest, model: Any) -> QuerySet[Any]:
+    """Return the rows that the person sees in the admin of a model on the same site, if any."""
+    its_admin = model_admin.admin_site._registry.get(model)
+    if its_admin is None or not its_admin.has_view_permission(request):
+        return model._default_manager.none()  # type: ignore[no-any-return]  # of any model
+    return its_admin.get_queryset(request)  # type: ignore[no-any-return]
 
 
 def missing(model_admin: Any) -> NoReturn:
@@ -135,10 +143,7 @@ def open_page(page: AdminPage, model_admin: Any, request: HttpRequest) -> HttpRe
         raise PermissionDenied
     view: Callable[[Any, HttpRequest], HttpResponse]
     view = import_string(f"mcp_django.admin.{page.module}.{page.name}_view")
-    response = view(model_admin, request)
-    # What somebody may see of others is nothing to keep.
-    add_never_cache_headers(response)
-    return response
+    return view(model_admin, request)
 
 
 OVERVIEW = AdminPage(name="overview", title="Assistants", module="overview")

@@ -11,7 +11,6 @@ from django.forms import CheckboxSelectMultiple, ModelForm, MultipleChoiceField,
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
 from django.utils import timezone
-from django.utils.cache import add_never_cache_headers
 
 from mcp_django.admin.pages import (
     AnyModelAdmin,
@@ -113,19 +112,6 @@ def have_only_read(user: Any = None) -> bool:
     return bool(kinds) and all(read_only or set(scopes) <= {READ} for scopes, read_only in kinds)
 
 
-def effect_of(token: PersonalToken) -> str:
-    """What a token may change. It says nothing of the models that there are."""
-    if token.read_only:
-        return "Nothing: it is read-only."
-    lacks = [scope for scope in (WRITE, DELETE, ACTION) if scope not in token.scopes]
-    if not lacks:
-        return "What its user may change."
-    named = ", ".join(lacks)
-    if len(lacks) < len(SCOPES) - 1:
-        return f"Some of what its user may change: it lacks {named}."
-    return f"Nothing, also in models that are opened for writing: it lacks {named}."
-
-
 def may_manage_all(request: HttpRequest) -> bool:
     return request.user.has_perm("mcp_django.manage_all_tokens")
 
@@ -172,6 +158,7 @@ class PersonalTokenAdmin(AnyModelAdmin):
     list_display_links = ("name",)
     list_filter = (StateFilter, "read_only")
     list_select_related = ("user",)
+    search_fields = ("name", "hint", f"user__{get_user_model().USERNAME_FIELD}")
     raw_id_fields = ("user",)
     actions = ("revoke_selected",)
 
@@ -186,18 +173,20 @@ class PersonalTokenAdmin(AnyModelAdmin):
 
     @admin.display(description="what it changes")
     def effect(self, token: PersonalToken) -> str:
-        return effect_of(token)
+        """Return what it may change. That says nothing of the models that there are."""
+        if token.read_only:
+            return "Nothing: it is read-only."
+        lacks = [scope for scope in (WRITE, DELETE, ACTION) if scope not in token.scopes]
+        if not lacks:
+            return "What its user may change."
+        named = ", ".join(lacks)
+        if len(lacks) < len(SCOPES) - 1:
+            return f"Some of what its user may change: it lacks {named}."
+        return f"Nothing, also in models that are opened for writing: it lacks {named}."
 
     @admin.display(description="only these models")
     def model_names(self, token: PersonalToken) -> str:
         return "no limit" if token.models is None else ", ".join(token.models)
-
-    @admin.display(description="state")
-    def state(self, token: PersonalToken) -> str:
-        return token.state()
-
-    def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
-        return ("name", "hint", f"user__{get_user_model().USERNAME_FIELD}")
 
     # Whose tokens there are for this person.
 
@@ -307,7 +296,7 @@ class PersonalTokenAdmin(AnyModelAdmin):
     ) -> HttpResponse:
         """The page with the secret: the answer to the form itself, so that there is no second."""
         address = address_for_clients(request)
-        response = render_page(
+        return render_page(
             self,
             request,
             "secret.html",
@@ -316,8 +305,6 @@ class PersonalTokenAdmin(AnyModelAdmin):
             secret=request.mcp_secret,  # type: ignore[attr-defined]  # set by save_model
             cards=client_cards(address, credential=request.mcp_secret) if address else [],  # type: ignore[attr-defined]
         )
-        add_never_cache_headers(response)
-        return response
 
     @admin.action(description="Revoke selected personal tokens", permissions=["change"])
     def revoke_selected(self, request: HttpRequest, queryset: QuerySet[PersonalToken]) -> None:

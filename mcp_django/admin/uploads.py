@@ -11,7 +11,6 @@ from django.http import HttpRequest, HttpResponse
 from django.template.defaultfilters import filesizeformat
 from django.urls import URLPattern, path
 from django.utils import timezone
-from django.utils.cache import add_never_cache_headers
 from django.utils.formats import localize
 from django.utils.html import format_html
 from django.utils.http import content_disposition_header
@@ -92,7 +91,6 @@ class UploadAdmin(AnyModelAdmin):
         disposition = content_disposition_header(as_attachment=True, filename=upload.filename)
         response["Content-Disposition"] = disposition or "attachment"
         response["X-Content-Type-Options"] = "nosniff"
-        add_never_cache_headers(response)
         return response
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Upload]:

@@ -11,7 +11,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 from django.views.decorators.debug import sensitive_variables
 
-from mcp_django.auth.authenticators import bearer_token, is_active, note_used
+from mcp_django.auth.authenticators import bearer_token, note_used
 from mcp_django.auth.resource import bearer_challenge, endpoint_url
 from mcp_django.exceptions import AuthenticationFailed, ServiceUnavailable
 from mcp_django.exposure.limits import is_missing_table
@@ -19,18 +19,6 @@ from mcp_django.oauth.models import Authorization
 from mcp_django.oauth.toolkit import get_access_token_model, issuer
 from mcp_django.oauth.validators import service_user
 from mcp_django.principal import SCOPES, Principal
-
-#: Columns of a consent that decide about its tokens.
-CONSENT = (
-    "pk",
-    "scopes",
-    "read_only",
-    "models",
-    "ended_at",
-    "expires_at",
-    "last_used_at",
-    "password_state",
-)
 
 
 class OAuthBearer:
@@ -60,7 +48,7 @@ class OAuthBearer:
         if not scopes:
             raise AuthenticationFailed
         return Principal(
-            user=consent.user,
+            user=token.user or consent.user,
             scopes=scopes,
             method="oauth",
             client=f"oauth:{token.application.client_id}",
@@ -80,14 +68,9 @@ class OAuthBearer:
             if user is None:
                 raise AuthenticationFailed
             return Authorization(user=user, scopes=list(SCOPES))
-        consent = Authorization(
-            user=token.user, **{name: getattr(token, f"consent_{name}") for name in CONSENT}
-        )
-        if (
-            token.consent_pk is None
-            or not is_active(token.user)
-            or not consent.holds_for(token.user)
-        ):
+        # Django sets it where there is a row.
+        consent: Authorization | None = getattr(token, "consent", None)
+        if consent is None or not consent.holds_for(token.user):
             raise AuthenticationFailed
         note_used(consent)
         return consent
@@ -115,12 +98,11 @@ def find_access_token(secret: str) -> Any:
                 }
             ),
         ),
-        **{f"consent_{name}": F(f"consent__{name}") for name in CONSENT},
     )
     digest = hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
     try:
         return (
-            tokens.select_related("user", "application__user")
+            tokens.select_related("user", "application__user", "consent")
             .filter(token_checksum=digest)
             .first()
         )

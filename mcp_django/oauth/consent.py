@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
@@ -77,11 +77,8 @@ class ScopeOffer:
             for exposure in self._rights(READ).exposures()
         ]
 
-    def scopes(self, described: Iterable[tuple[str, str]]) -> list[OfferedScope]:
-        """Return what each of the scopes, with its description, adds to reading."""
-        return [self._opened_by(*scope) for scope in described]
-
-    def _opened_by(self, scope: str, description: str) -> OfferedScope:
+    def of_scope(self, scope: str, description: str) -> OfferedScope:
+        """Return what a scope adds to reading."""
         if scope not in SCOPES:  # one of the site's own, which opens nothing here
             return OfferedScope(scope=scope, description=description)
         rights, reading = self._rights(READ, scope), self._rights(READ)

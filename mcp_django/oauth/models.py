@@ -21,6 +21,7 @@ from django.db.models import (
 from django.utils import timezone
 from django.utils.crypto import constant_time_compare
 
+from mcp_django.auth.authenticators import is_active
 from mcp_django.principal import Restriction
 from mcp_django.signing import digest_of
 
@@ -125,7 +126,8 @@ class Authorization(Model):
 
     def holds_for(self, user: Any) -> bool:
         """Return whether codes and tokens of this user are still good."""
-        return self.is_in_force and has_password_state(user, self.password_state)
+        is_of_user = is_active(user) and has_password_state(user, self.password_state)
+        return self.is_in_force and is_of_user
 
     @property
     def is_in_force(self) -> bool:

@@ -23,8 +23,7 @@ class Scopes(SettingsScopes):  # type: ignore[misc]  # untyped base
 
     def get_default_scopes(
         self, application: Any = None, request: Any = None, *args: Any, **kwargs: Any
-    ) -> list[str]:
+    ) -> Any:
         if application is not None and is_self_registered(application):
             return [READ]
-        defaults: list[str] = super().get_default_scopes(application, request)
-        return defaults
+        return super().get_default_scopes(application, request)

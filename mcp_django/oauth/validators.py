@@ -102,12 +102,11 @@ class Validator(OAuth2Validator):  # type: ignore[misc]  # untyped base
 
     def validate_grant_type(
         self, client_id: str, grant_type: str, client: Any, request: Any, *args: Any, **kwargs: Any
-    ) -> bool:
+    ) -> Any:
         by_person = grant_type in {"authorization_code", "refresh_token"}
         if is_self_registered(request.client) and not by_person:
             return False
-        allowed: bool = super().validate_grant_type(client_id, grant_type, client, request)
-        return allowed
+        return super().validate_grant_type(client_id, grant_type, client, request)
 
     def is_pkce_required(self, client_id: str, request: Any) -> bool:
         required: bool = super().is_pkce_required(client_id, request)
@@ -194,11 +193,7 @@ def holds_consent(request: Any) -> bool:
     authorization = Authorization.objects.filter(
         user=request.user, application=request.client, resource=endpoint_url()
     ).first()
-    return (
-        authorization is not None
-        and is_active(request.user)
-        and authorization.holds_for(request.user)
-    )
+    return authorization is not None and authorization.holds_for(request.user)
 
 
 def service_user(application: Any) -> Any:

@@ -96,13 +96,11 @@ class Authorize(views.AuthorizationView):  # type: ignore[misc]  # untyped base
     def get_login_url(self) -> str:
         return login_address()
 
-    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        response: HttpResponseBase
+    def get(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         try:
-            response = super().get(request, *args, **kwargs)
+            return super().get(request, *args, **kwargs)
         except PersonNotAsked:
-            response = self.render_to_response(self.get_context_data(**self.oauth2_data))
-        return response
+            return self.render_to_response(self.get_context_data(**self.oauth2_data))
 
     def create_authorization_response(
         self, request: HttpRequest, *args: Any, **kwargs: Any
@@ -111,14 +109,11 @@ class Authorize(views.AuthorizationView):  # type: ignore[misc]  # untyped base
             raise PersonNotAsked
         return super().create_authorization_response(request, *args, **kwargs)
 
-    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        response: HttpResponseBase
+    def post(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
         if "somebody_else" in request.POST:
             logout(request)
-            response = self.handle_no_permission()
-        else:
-            response = super().post(request, *args, **kwargs)
-        return response
+            return self.handle_no_permission()
+        return super().post(request, *args, **kwargs)
 
     @cached_property
     def offer(self) -> ScopeOffer:
@@ -131,8 +126,8 @@ class Authorize(views.AuthorizationView):  # type: ignore[misc]  # untyped base
             application__client_id=str(client_id).replace("\0", ""),
             resource=endpoint_url(),
         ).first()
-        kwargs: dict[str, Any] = super().get_form_kwargs()
-        return {**kwargs, "models": self.offer.models(), "earlier": earlier}
+        limits = {"models": self.offer.models(), "earlier": earlier}
+        return {**super().get_form_kwargs(), **limits}
 
     def get_initial(self) -> dict[str, Any]:
         initial: dict[str, Any] = super().get_initial()
@@ -179,7 +174,7 @@ class Authorize(views.AuthorizationView):  # type: ignore[misc]  # untyped base
             asked = zip(context["scopes"], context["scopes_descriptions"], strict=True)
             words = {**dict(asked), **SCOPE_DESCRIPTIONS}
             scopes = with_implied(context["scopes"])
-            context["asked"] = self.offer.scopes((scope, str(words[scope])) for scope in scopes)
+            context["asked"] = [self.offer.of_scope(scope, str(words[scope])) for scope in scopes]
             context["username"] = self.request.user.get_username()
             context["is_unverified"] = is_self_registered(application)
             context["client_host"] = urlsplit(application.client_id).hostname

@@ -87,45 +87,27 @@ def text_of(value: Any) -> str:
     return str(value) if is_shown else ""
 
 
-class Loop(Node):
-    child_nodelists = ("body", "empty")
+class LoopItems:
+    """The expression of a loop. A text has no items: each letter would pass as a short text."""
 
-    def __init__(
-        self, name: str, values: Expression, *, backwards: bool, body: NodeList, empty: NodeList
-    ) -> None:
-        self.name = name
+    def __init__(self, values: Expression) -> None:
         self.values = values
-        self.backwards = backwards
-        self.body = body
-        self.empty = empty
+
+    def resolve(self, context: Any, ignore_failures: bool = False) -> Any:  # noqa: FBT001, FBT002
+        values = self.values.resolve(context, ignore_failures)
+        return values if isinstance(values, CONTAINERS) else ()
+
+
+class LoopStep(Node):
+    """Stands first in the body of a loop, and counts its turns."""
 
     def render(self, context: Any) -> str:
         budget: Budget = context.render_context[BUDGET]
-        values = self.values.resolve(context, ignore_failures=True)
-        items = list(values) if isinstance(values, (list, tuple, dict)) else []
-        if not items:
-            return self.empty.render(context)
-        if self.backwards:
-            items.reverse()
-        written = []
-        with context.push():
-            for number, item in enumerate(items):
-                budget.step()
-                left = len(items) - number
-                context["forloop"] = {
-                    "counter": number + 1,
-                    "counter0": number,
-                    "revcounter": left,
-                    "revcounter0": left - 1,
-                    "first": number == 0,
-                    "last": left == 1,
-                }
-                context[self.name] = item
-                written.append(self.body.render(context))
-        return "".join(written)
+        budget.step()
+        return ""
 
 
-def do_for(parser: Any, token: Any) -> Loop:
+def do_for(parser: Any, token: Any) -> defaulttags.ForNode:
     _, *words = token.split_contents()
     backwards = words[-1:] == ["reversed"]
     if backwards:
@@ -139,7 +121,9 @@ def do_for(parser: Any, token: Any) -> Loop:
     if parser.next_token().contents == "empty":
         empty = parser.parse(("endfor",))
         parser.delete_first_token()
-    return Loop(words[0], values, backwards=backwards, body=body, empty=empty)
+    body.insert(0, LoopStep())
+    items: Any = LoopItems(values)
+    return defaulttags.ForNode([words[0]], items, backwards, body, empty)
 
 
 class Names(Node):

@@ -231,7 +231,7 @@ SHOWN = [
     (list_of("exposedmodel"), {"q": EVIL}),
     (url("inspect"), {"username": EVIL, "token": "", "model": "shop.order"}),
     (url("cost"), {"username": EVIL, "token": ""}),
-    (page_of("prompttemplate", PK, "preview"), {"preview_person": EVIL}),
+    (page_of("prompttemplate", PK, "preview"), {"username": EVIL}),
 ]
 
 

@@ -40,6 +40,8 @@ class KnownTool:
     confirms_itself: bool = False
     #: The model of an action.
     label: str = ""
+    #: Verbs of an action of which one is enough. Who may view may run what declares none.
+    permissions: tuple[str, ...] = ("view",)
     #: What staff should know before they switch it on.
     warning: str = ""
 
@@ -79,6 +81,7 @@ def known_actions() -> Iterator[KnownTool]:
             is_on=code is not None and action in code.actions,
             confirms_itself=True,
             label=label,
+            permissions=("view",) if made.permissions is None else made.permissions,
             warning=UNDECLARED if function is not None and made.permissions is None else "",
         )
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.exceptions import PermissionDenied, ValidationError
-from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import HttpResponse, HttpResponseRedirect
 
 from mcp_django.admin.decisions.base import DecisionAdmin, decided_words, logged_changes
 from mcp_django.admin.pages import AnyModelAdmin, AnyModelForm, url_of
@@ -50,10 +50,8 @@ class UserRestrictionAdmin(AnyModelAdmin):
     list_display = ("user", "read_only", "blocked")
     list_filter = ("read_only", "blocked")
     list_select_related = ("user",)
+    search_fields = (f"user__{get_user_model().USERNAME_FIELD}",)
     raw_id_fields = ("user",)
-
-    def get_search_fields(self, request: HttpRequest) -> tuple[str, ...]:
-        return (f"user__{get_user_model().USERNAME_FIELD}",)
 
     def construct_change_message(self, request: Any, form: Any, *args: Any, **kwargs: Any) -> Any:
         words = decided_words(form.instance, [])

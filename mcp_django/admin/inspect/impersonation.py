@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from django.contrib.auth import get_user_model
-from django.db.models import QuerySet
 from django.forms import CharField, Form, ModelChoiceField, TextInput
 from django.http import HttpRequest, HttpResponse, HttpResponseBase
 
+from mcp_django.admin.pages import visible_rows
 from mcp_django.auth.authenticators import is_active, principal_of
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
@@ -53,45 +53,6 @@ Found = TypeVar("Found")
 
 #: Of the page's request. Nothing that identifies the person who looks.
 KEPT = ("HTTP_HOST", "SERVER_NAME", "SERVER_PORT", "REMOTE_ADDR", "wsgi.url_scheme")
-
-
-def people(model_admin: Any, request: HttpRequest) -> QuerySet[Any]:
-    """The users that the viewer sees in the user admin of the same site. Without one: none."""
-    users = get_user_model()
-    user_admin = model_admin.admin_site._registry.get(users)
-    if user_admin is None or not user_admin.has_view_permission(request):
-        return users._default_manager.none()
-    found: QuerySet[Any] = user_admin.get_queryset(request)
-    return found
-
-
-def find_person(model_admin: Any, request: HttpRequest, username: str) -> Any:
-    """The user of this name. Raises ToolError if the viewer may not act as that user."""
-    me: Any = request.user
-    if username in ("", me.get_username()):
-        return me
-    person = visible_person(model_admin, request, username)
-    if person is None:
-        raise ToolError(f"There is no user {ascii(username)[:80]} whom you may see.")
-    if not is_active(person):
-        raise ToolError(f"{person.get_username()} is not active and gets nothing.")
-    if may_more_than(person, me):
-        raise ToolError(
-            f"{person.get_username()} has permissions that you do not have, so you may not see "
-            "what that person sees."
-        )
-    return person
-
-
-def visible_person(model_admin: Any, request: HttpRequest, username: str) -> Any:
-    """The user of this name, or None: there is none, or none that the viewer may see."""
-    users = get_user_model()
-    seen = people(model_admin, request).filter(**{users.USERNAME_FIELD: username}).first()
-    user_admin = model_admin.admin_site._registry.get(users)
-    if seen is None or not user_admin.has_view_permission(request, seen):
-        return None
-    # A plain object of the model: code of the site gets the one that calls get.
-    return users._default_manager.get(pk=seen.pk)
 
 
 def may_more_than(person: Any, viewer: Any) -> bool:
@@ -186,12 +147,19 @@ class ChoosingForm(Form):
 
     def __init__(self, model_admin: Any, request: HttpRequest, data: Any = None) -> None:
         super().__init__(data)
-        self.model_admin, self.request = model_admin, request
-        tokens: Any = self.fields["token"]
-        tokens.queryset = tokens_for(model_admin, request)
-        users = get_user_model()
-        found = people(model_admin, request).order_by(users.USERNAME_FIELD)
-        self.usernames = list(found.values_list(users.USERNAME_FIELD, flat=True)[:MOST_NAMES])
+        self.user_admin = model_admin.admin_site._registry.get(get_user_model())
+        self.request = request
+        #: Who was named. None: nobody, or nobody who may be looked at.
+        self.person: Any = None
+        fields: dict[str, Any] = self.fields
+        if "token" in fields:
+            tokens = visible_rows(model_admin, request, PersonalToken)
+            newest = tokens.order_by("-created_at", "-pk").values_list("pk", flat=True)
+            own = PersonalToken.objects.filter(pk__in=list(newest[:MOST_TOKENS]))
+            fields["token"].queryset = own.select_related("user")
+        self.people = visible_rows(model_admin, request, get_user_model())
+        name = get_user_model().USERNAME_FIELD
+        self.usernames = list(self.people.order_by(name).values_list(name, flat=True)[:MOST_NAMES])
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
@@ -206,10 +174,15 @@ class ChoosingForm(Form):
         return cleaned
 
     def find(self, username: str) -> Any:
-        """The user of this name, or None. People always find themselves."""
+        """Return the user of this name whom the person may see, or None. All find themselves."""
         if username == self.request.user.get_username():
             return principal_of_page(self.request).user
-        return visible_person(self.model_admin, self.request, username)
+        users = get_user_model()
+        person = self.people.filter(**{users.USERNAME_FIELD: username}).first()
+        if person is None or not self.user_admin.has_view_permission(self.request, person):
+            return None
+        # A plain object of the model: code of the site gets the one that calls get.
+        return users._default_manager.get(pk=person.pk)
 
     def chosen(self) -> ChosenCaller:
         """Who is meant. Valid forms only."""
@@ -243,13 +216,3 @@ def chosen_caller(principal: Principal, name: str, *, problem: str = "") -> Chos
     elif principal.user.pk in decisions(principal.server).blocked_users:
         problem = "Staff blocked this user: no credential of the user opens anything."
     return ChosenCaller(principal=principal, name=name, problem=problem)
-
-
-def tokens_for(model_admin: Any, request: HttpRequest) -> QuerySet[PersonalToken]:
-    """Those that the token admin of the same site shows to the person."""
-    token_admin = model_admin.admin_site._registry.get(PersonalToken)
-    if token_admin is None or not token_admin.has_view_permission(request):
-        return PersonalToken.objects.none()
-    found: QuerySet[PersonalToken] = token_admin.get_queryset(request)
-    newest = found.order_by("-created_at", "-pk").values_list("pk", flat=True)[:MOST_TOKENS]
-    return PersonalToken.objects.filter(pk__in=list(newest)).select_related("user")

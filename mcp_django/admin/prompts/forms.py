@@ -27,6 +27,7 @@ from django.template.loader import render_to_string
 from django.utils.safestring import SafeString
 
 from mcp_django.admin.pages import AnyModelForm
+from mcp_django.admin.tokens import exposed_models
 from mcp_django.exposure.decisions import exposed_by
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import RETURN, declaration_of
@@ -129,9 +130,7 @@ ROLES = [("user", "The user"), ("assistant", "The assistant")]
 
 
 def model_choices() -> list[tuple[str, str]]:
-    exposures = exposed_by(registry, DEFAULT_SERVER).exposures.values()
-    labels = [(one.label, f"{one.model._meta.verbose_name} ({one.label})") for one in exposures]
-    return [("", "(none)"), *labels]
+    return [("", "(none)"), *exposed_models()]
 
 
 class ArgumentForm(Form):

@@ -7,11 +7,17 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from django.contrib.auth import get_user_model
-from django.forms import CharField, ChoiceField, DateInput, Field, Form, TextInput
+from django.forms import CharField, ChoiceField, DateInput, Field, TextInput
 from django.http import HttpRequest, HttpResponse
 
-from mcp_django.admin.inspect.impersonation import call_as, find_person, people, reader, viewer_of
+from mcp_django.admin.inspect.impersonation import (
+    ChoosingForm,
+    call_as,
+    chosen_caller,
+    may_more_than,
+    reader,
+    viewer_of,
+)
 from mcp_django.admin.pages import found_object, render_page
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
@@ -28,33 +34,37 @@ if TYPE_CHECKING:
     from mcp_django.admin.prompts.templates import PromptTemplateAdmin
 
 PREVIEW_AS = "mcp_django.preview_as_user"
-PERSON = "preview_person"
 PREFIX = "argument_"
-#: Names to choose from as somebody types.
+#: Objects to choose from as somebody types.
 MOST_OFFERED = 50
 
 
-class PreviewForm(Form):
-    """The arguments of a prompt as a client would ask for them."""
+class PreviewForm(ChoosingForm):
+    """Who looks, and the arguments of a prompt as a client would ask for them."""
 
-    def __init__(self, body: Body, data: Any, *, person: bool) -> None:
-        super().__init__(data)
-        if person:
-            self.fields[PERSON] = CharField(
-                required=False,
-                label="As",
-                help_text="The name of a user. Leave it empty for yourself. Looking as somebody "
-                "else is written to the log.",
-                widget=TextInput(
-                    attrs={
-                        "class": "vTextField",
-                        "list": f"{PERSON}_offers",
-                        "autocomplete": "off",
-                    }
-                ),
-            )
+    token = None  # type: ignore[assignment]  # takes the field away, as Django documents
+
+    def __init__(self, model_admin: Any, request: HttpRequest, body: Body, data: Any) -> None:
+        super().__init__(model_admin, request, data)
+        username = self.fields["username"]
+        username.label = "As"
+        username.help_text += " Looking as somebody else is written to the log."
+        username.widget.attrs["class"] = "vTextField"
+        if not request.user.has_perm(PREVIEW_AS):
+            del self.fields["username"]
         for argument in body.contents.arguments:
             self.fields[PREFIX + argument.name] = field_of(argument)
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean()
+        if self.person is not None and self.person.pk != self.request.user.pk:
+            problem = chosen_caller(reader(self.person), "").problem
+            if may_more_than(self.person, self.request.user):
+                problem = "This user has permissions that you do not have."
+            if problem:
+                self.add_error("username", problem)
+                self.person = None
+        return cleaned
 
     def given(self) -> dict[str, str]:
         """The arguments that were filled in."""
@@ -94,14 +104,10 @@ def preview(
     except BrokenContents as error:
         context["error"] = str(error)
         body = Body()
-    may_choose = request.user.has_perm(PREVIEW_AS)
     data = request.POST if request.method == "POST" else None
-    person: Any = request.user
-    if data is not None and may_choose:
-        try:
-            person = find_person(model_admin, request, data.get(PERSON, "").strip())
-        except ToolError as error:
-            context["error"] = str(error)
+    form = PreviewForm(model_admin, request, body, data)
+    is_valid = form.is_valid()
+    person = form.person or request.user
     viewer = None
     if person.pk != request.user.pk:
         # Before anything is read: what fails was looked at as well.
@@ -109,21 +115,17 @@ def preview(
         model_admin.log_change(request, template, sentence)
         viewer = viewer_of(request)
     offers: dict[str, Sequence[tuple[str, str]]] = {}
+
+    def offer_keys(context: CallContext, rights: Rights) -> None:
+        seen = rights_of_both(rights, viewer)
+        for name, label in body.contents.models.items():
+            offers[name] = labelled_keys(seen, label)[:MOST_OFFERED]
+
     try:
-        offers = call_as(
-            reader(person),
-            request,
-            lambda _, rights: offers_of(body, rights_of_both(rights, viewer)),
-        )
+        call_as(reader(person), request, offer_keys)
     except ToolError as error:
         context["error"] = str(error)
-    if may_choose:
-        names = people(model_admin, request).values_list(
-            get_user_model().USERNAME_FIELD, flat=True
-        )
-        offers[PERSON] = [(name, name) for name in names[:MOST_OFFERED]]
-    form = PreviewForm(body, data, person=may_choose)
-    if data is not None and "error" not in context and form.is_valid():
+    if is_valid and "error" not in context:
         context |= preview_context(request, template, body, person, form.given(), viewer=viewer)
     return render_page(
         model_admin,
@@ -141,14 +143,6 @@ def preview(
 def rights_of_both(rights: Rights, viewer: OwnRights | None) -> Rights:
     """What the person and the viewer have. None: the person looks."""
     return rights if viewer is None else SharedRights(rights, viewer)
-
-
-def offers_of(body: Body, rights: Rights) -> dict[str, Sequence[tuple[str, str]]]:
-    """For arguments that are objects, some keys with what stands for each."""
-    return {
-        name: labelled_keys(rights, label)[:MOST_OFFERED]
-        for name, label in body.contents.models.items()
-    }
 
 
 def preview_context(

@@ -45,8 +45,6 @@ from mcp_django.exposure.registry import registry
 from mcp_django.models import PromptTemplate, PromptVersion
 from mcp_django.principal import DEFAULT_SERVER
 
-OWN = ("name", "title", "description", "enabled", "groups")
-
 
 class PromptTemplateAdmin(GroupsAdmin):
     """Who may change prompts writes what models read; who may view them sees what they say."""
@@ -125,12 +123,12 @@ class PromptTemplateAdmin(GroupsAdmin):
             if obj is None
             else self.has_change_permission(request, obj)
         )
-        state = () if obj is None else ("state",)
+        own = (*PromptForm.Meta.fields, *(() if obj is None else ("state",)))
         if not may_write:
-            return [(None, {"fields": [*OWN, *state, "what_it_says"]})]
+            return [(None, {"fields": [*own, "what_it_says"]})]
         help_fields = () if obj is None else ("names",)
         return [
-            (None, {"fields": [*OWN, *state]}),
+            (None, {"fields": own}),
             ("Arguments", {"fields": ["arguments", *help_fields]}),
             ("Messages", {"fields": ["messages"]}),
             ("This version", {"fields": ["comment", "based_on"]}),
