@@ -92,7 +92,7 @@ async def measure(user: Any, uri: str) -> list[float]:
         )
         stream = EventStream(opening, Nobody(board), source=Named(user))
         get_hub().add(stream)
-        stream._is_greeted = True
+        stream._is_waiting = False
     return [await update(uri, board) for _ in range(UPDATES)]
 
 

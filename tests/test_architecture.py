@@ -117,7 +117,7 @@ BUDGET = {
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_195,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_346,
-    ("stores", "transports"): 7_983,
+    ("stores", "transports"): 7_726,
     ("admin",): 4_204,
     ("", "templating", "testing", "management", "templatetags"): 5_403,
     ("oauth",): 1_779,

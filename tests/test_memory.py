@@ -76,7 +76,6 @@ KEPT = {
         "stores.transactions.turns._mine",
         "transports.call.async_calls",
         "transports.call.running_calls",
-        "transports.http_sse._streams",
         "transports.middleware.served",
         "transports.hub.hubs",
     },

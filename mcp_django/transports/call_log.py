@@ -77,9 +77,9 @@ class CallLog:
         except Exception:
             logger.exception("A stream cannot be resumed.")
             self.is_kept = False
-        if not self.is_kept or not Revision(session.revision).features.priming_events:
-            return b""
-        return sse.encode_priming(sse.event_id(self.key, 0))
+        if self.is_kept and Revision(session.revision).features.priming_events:
+            return sse.encode_priming(sse.event_id(self.key, 0))
+        return b""
 
     async def frames(self, messages: Sequence[bytes], *, is_final: bool) -> bytes:
         """The messages as frames, which can be resumed from."""

@@ -102,11 +102,9 @@ class ClientRequests:
 
     async def _until_ready(self) -> None:
         """2025-11-25, basic/lifecycle: before it is, the server asks nothing."""
-        if self.session.is_initialized:
-            return
         try:
             async with asyncio.timeout(READINESS):
-                while not await in_store(self._is_ready):
+                while not (self.session.is_initialized or await in_store(self._is_ready)):
                     await self._waker.wait(LOOK)
         except TimeoutError:
             raise NoAnswer(UNREADY) from None

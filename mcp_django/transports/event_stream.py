@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from functools import lru_cache, partial
-from typing import Protocol
 
 from django.utils import timezone
 
@@ -23,7 +22,7 @@ from mcp_django.protocol.render import (
 )
 from mcp_django.protocol.revisions import Revision
 from mcp_django.stores.sessions import OpenStream, Page, Session, Store
-from mcp_django.subscriptions.topics import LISTS, Uris, control_topic
+from mcp_django.subscriptions.topics import LISTS, control_topic
 from mcp_django.transports import shutdown
 from mcp_django.transports.call_log import log_topic, may_read
 from mcp_django.transports.exchanges import StreamSpec
@@ -42,26 +41,12 @@ from mcp_django.transports.sessions import (
 logger = logging.getLogger("mcp_django.streams")
 
 
-class StreamWriter(Protocol):
-    """Where a stream is written to: an HTTP response, or lines that all streams share."""
-
-    has_ended: bool
-
-    async def open(self) -> None: ...
-
-    async def frames(self, frames: bytes) -> None: ...
-
-    async def keep_alive(self) -> None: ...
-
-
 class EventStream(Subscriber):
     """One open stream. While nothing happens it is one waiting coroutine and no more."""
 
     # Thousands of them wait: none has a dictionary, nor what only its beginning needs.
     __slots__ = (
         "_is_ended",
-        "_is_greeted",
-        "_is_over",
         "_is_waiting",
         "_number",
         "_open",
@@ -74,7 +59,7 @@ class EventStream(Subscriber):
         "spec",
     )
 
-    def __init__(self, spec: StreamSpec, response: StreamWriter, *, source: Reader) -> None:
+    def __init__(self, spec: StreamSpec, response: ResponseStream, *, source: Reader) -> None:
         super().__init__(principal=spec.principal, source=source, lists=spec.lists, uris=spec.uris)
         self.spec = spec
         self.response = response
@@ -85,12 +70,10 @@ class EventStream(Subscriber):
         # What was read first must not replace what was read later.
         self._reloading = asyncio.Lock() if spec.session else None
         self._writer: asyncio.Task[None] | None = None
-        self._is_greeted = False
-        #: Waits for its turn to be written.
-        self._is_waiting = False
-        #: The server wants it to end, and it has ended.
+        #: Waits for its turn to be written, and before that for its first message.
+        self._is_waiting = True
+        #: The server wants it to end.
         self._is_ended = False
-        self._is_over = False
         self._open: asyncio.Timeout | None = None
 
     async def run(self, receive: Receive) -> None:
@@ -122,7 +105,7 @@ class EventStream(Subscriber):
                     # The session may have changed or ended before this process was notified.
                     await self._reload(since=self.spec.at)
                 await self._greet()
-                self._is_greeted = True
+                self._is_waiting = False
                 if self.spec.after:
                     self.hub.mark_stale(self)
                 # Those who have the same rights have one principal, too.
@@ -131,36 +114,33 @@ class EventStream(Subscriber):
                 # What changed meanwhile has waited: the acknowledgment comes first.
                 self.wake()
                 await self._wait(receive)
-                await self._send(list(self.spec.last))
+                await self._send(self.spec.last)
         finally:
             self.hub.remove(self)
-            self._is_over = True
             if self._writer is not None:
                 self._writer.cancel()
             self.hub.keep(try_store(lambda store: store.hide_stream(self.key)))
 
     async def _greet(self) -> None:
         await self.response.open()
-        await self._send(list(self.spec.first))
+        await self._send(self.spec.first)
 
     async def _wait(self, receive: Receive) -> None:
         """Until the server ends the stream or the client has left: then nothing more is sent."""
         try:
             async with asyncio.timeout(None) as self._open:
-                if self._is_ended:
-                    return
-                await until_disconnected(receive)
+                if not self._is_ended:
+                    await until_disconnected(receive)
+                    self.response.has_ended = True
         except TimeoutError:
-            return
+            pass
         except asyncio.CancelledError:
             # A server that stops cancels what runs. The stream ends as if by `end`.
             stream = asyncio.current_task()
             assert stream is not None  # noqa: S101  it was cancelled
             stream.uncancel()
-            return
         finally:
             self._open = None
-        self.response.has_ended = True
 
     def end(self) -> None:
         """In good order: with the last message of the stream, if its revision has one."""
@@ -173,14 +153,14 @@ class EventStream(Subscriber):
     # Writing. One task at a time does, so that what is made meanwhile waits and collapses.
 
     def wake(self) -> None:
-        if not self._is_waiting and self._writer is None and self._is_greeted:
+        if not self._is_waiting and self._writer is None:
             self._is_waiting = True
             self.hub.writers.add(self)
 
     async def write(self) -> None:
         """For the writers of the hub."""
         self._is_waiting = False
-        if self._is_over:
+        if self.hub.find(self.key) is not self:
             return
         self._writer = asyncio.current_task()
         try:
@@ -234,20 +214,19 @@ class EventStream(Subscriber):
     async def _reload(self, *, since: float = float("-inf")) -> None:
         """The session is over, or subscribes to something else since some time of the loop."""
         assert self._reloading is not None  # noqa: S101  only sessions change
+        key = self.spec.session
         async with self._reloading:
-            session, uris = await in_store(self._look)
+            session, uris = await in_store(
+                lambda store: (store.session(key), subscribed_by(key, store=store))
+            )
             if session is None or session.standalone not in ("", self.hub.key):
                 self.end()
                 return
             before = set(self.uris)
             self.hub.set_topics(self, uris, since=since)
-            self.drop(before.difference(self.uris))
+            for uri in before.difference(self.uris):
+                self._stale_names.pop(uri, None)
             await self._follow(session)
-
-    def _look(self, store: Store) -> tuple[Session | None, Uris]:
-        """In the thread."""
-        key = self.spec.session
-        return store.session(key), subscribed_by(key, store=store)
 
     async def _follow(self, session: Session) -> None:
         """Whatever else may be new about it."""

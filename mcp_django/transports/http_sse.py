@@ -9,8 +9,7 @@ import asyncio
 import logging
 import re
 import secrets
-import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -46,7 +45,6 @@ from mcp_django.transports.call_log import log_topic
 from mcp_django.transports.endpoint import check_body, check_verb, read_soon, refused
 from mcp_django.transports.event_stream import LOST, EventStream
 from mcp_django.transports.exchanges import Call, Exchange, Reply, StreamSpec
-from mcp_django.transports.hub import Hub
 from mcp_django.transports.notifier import Reader
 from mcp_django.transports.requests import build_request
 from mcp_django.transports.responses import Receive, ResponseStream
@@ -65,14 +63,6 @@ from mcp_django.transports.streamable_http import MCPApplication, Opened, Scope,
 
 # The stream of an HTTP+SSE session, which begins and ends with it.
 
-#: By session, the streams of each hub of this process.
-_streams: weakref.WeakKeyDictionary[Hub, dict[str, SessionStream]] = weakref.WeakKeyDictionary()
-
-
-def stream_here(hub: Hub, session: str) -> SessionStream | None:
-    """From any thread: the stream of a session, if it is in this process."""
-    return _streams.get(hub, {}).get(session)
-
 
 def index_of(session: str) -> str:
     """The log in which other processes name the logs of their calls."""
@@ -80,31 +70,37 @@ def index_of(session: str) -> str:
 
 
 class SessionStream(EventStream):
+    """It has the key of its session, and answers calls that are posted to this process.
+
+    Other processes write what they answer to logs, one for each call. See `Relay`.
+    """
+
     def __init__(self, spec: StreamSpec, response: ResponseStream, *, source: Reader) -> None:
         super().__init__(spec, response, source=source)
-        self.inbox = Inbox(spec.session)
-        #: What is answered here and was not yet.
-        self.calls: set[object] = set()
+        self.key = spec.session
+        #: Calls that are not answered yet.
+        self.calls: set[PostedCall] = set()
         #: Bytes of answers that wait for the client to read what came before them.
         self.unsent = 0
         self._has_answered = False
+        #: A look for answers of other processes waits for its turn.
         self._is_nudged = False
-        self._is_reading = False
+        self._looking = asyncio.Lock()
+        #: The last event that was read of the index, and of each log that it names.
+        self._indexed = 0
+        self._logs: dict[str, int] = {}
 
     async def run(self, receive: Receive) -> None:
         """Until the client leaves or the server ends it, and the session with it.
 
         Raises TooManyStreams before it began.
         """
-        streams = _streams.setdefault(self.hub, {})
-        streams[self.spec.session] = self
         try:
-            with self.hub.when(self._nudged, log_topic(self.inbox.index)):
+            with self.hub.when(self._nudged, log_topic(index_of(self.key))):
                 await self._run(receive)
         finally:
-            del streams[self.spec.session]
-            publish({Change(topic=work_topic(self.spec.session))})
-            self.hub.keep(try_store(lambda store: end_session(self.spec.session)))
+            publish({Change(topic=work_topic(self.key))})
+            self.hub.keep(try_store(lambda store: end_session(self.key)))
 
     async def say(self, messages: Sequence[bytes]) -> None:
         """Send messages, each whole, as soon as the client reads. After the end: nothing."""
@@ -117,6 +113,15 @@ class SessionStream(EventStream):
         if messages and not self._has_answered:
             self._has_answered = True
             self.wake()
+
+    async def end_call(self, messages: Messages, *, request: RequestId) -> None:
+        """Send the answer, or an error where there is no room for it. A call that the client took
+        back has none.
+        """
+        if self.unsent and self.unsent + sum(map(len, messages)) > MOST_UNSENT:
+            error = ProtocolError(INTERNAL_ERROR, UNREAD, request_id=request)
+            messages = (encode_error(error, id_optional=False),)
+        await self.say(messages)
 
     def take(self) -> tuple[str, ...]:
         """Changes wait for the first answer: until the handshake a client expects no other."""
@@ -142,54 +147,41 @@ class SessionStream(EventStream):
                 client=str(session.client.get("name", ""))[:200],
             )
             await try_store(lambda store: store.show_stream(self._shown()))
-            if stream_here(self.hub, session.key) is not self:
+            if self.hub.find(self.key) is not self:
                 # It ended meanwhile, and may have been hidden too soon.
                 await try_store(lambda store: store.hide_stream(self.key))
 
     # What other processes have for it
 
     def _nudged(self) -> None:
-        self._is_nudged = True
-        if not self._is_reading:
-            self._is_reading = True
-            self.hub.keep(self._read())
+        if not self._is_nudged:
+            self._is_nudged = True
+            self.hub.keep(self._look())
 
-    async def _read(self) -> None:
+    async def _look(self) -> None:
         """Where this fails, the next sign of life is the next look."""
-        try:
-            while self._is_nudged:
-                self._is_nudged = False
-                messages = await in_store(self.inbox.collect)
-                if messages is None:
-                    self.end()
-                    return
+        async with self._looking:
+            self._is_nudged = False
+            messages = await in_store(self._collect)
+            if messages is None:
+                self.end()
+            else:
                 await self.say(messages)
-        finally:
-            self._is_reading = False
 
+    # In the thread
 
-class Inbox:
-    """The answers of calls that other processes run, each in a log of its own. See `Relay`."""
-
-    def __init__(self, session: str) -> None:
-        self.session = session
-        self.index = index_of(session)
-        self._indexed = 0
-        #: The last event that was read of each log.
-        self._logs: dict[str, int] = {}
-
-    def collect(self, store: Store) -> list[bytes] | None:
-        """In the thread: what was not read yet. None: the session is over, or cannot go on."""
-        page = store.read(self.index, session=self.session, after=self._indexed)
+    def _collect(self, store: Store) -> list[bytes] | None:
+        """What was not read yet. None: the session is over, or cannot go on."""
+        page = store.read(index_of(self.key), session=self.key, after=self._indexed)
         if page is None or page.has_gap:
             return None
         for event in page.events:
             self._indexed = event.number
             self._logs[event.data.decode()] = 0
-        return [message for key in list(self._logs) for message in self._read(store, key)]
+        return [message for key in list(self._logs) for message in self._read_log(store, key)]
 
-    def _read(self, store: Store, key: str) -> list[bytes]:
-        page = store.read(key, session=self.session, after=self._logs[key])
+    def _read_log(self, store: Store, key: str) -> list[bytes]:
+        page = store.read(key, session=self.key, after=self._logs[key])
         if page is None:
             del self._logs[key]
             return []
@@ -229,14 +221,9 @@ Messages: TypeAlias = tuple[bytes, ...]
 
 
 class PostedCall(RunningCall):
-    def __init__(
-        self, exchange: Exchange, *, make: Callable[..., Service], caller: str = ""
-    ) -> None:
-        super().__init__(exchange, make=make, caller=caller)
-        self._route: StreamRoute | Relay | None = None
-        self._first: asyncio.Future[Reply] = self.loop.create_future()
+    _route: SessionStream | Relay | None = None
 
-    def accept(self, outside_transaction: OutsideTransaction) -> None:
+    def accept(self, session: Session, outside_transaction: OutsideTransaction) -> None:
         """In the thread: from here on the answer belongs on the stream.
 
         Raises ProtocolError where there is none, or where too many answers are on their way.
@@ -244,44 +231,46 @@ class PostedCall(RunningCall):
         # A call that runs again, with answers, was accepted before.
         if self._route is not None:
             return
-        session = self.required_session
-        here = stream_here(self.hub, session.key)
-        if here is None:
+        stream = self.hub.find(session.key)
+        if not isinstance(stream, SessionStream):
             request_id = self.exchange.requests[0].request.id
             relay = Relay(session, owner=self.hub.key, request=request_id)
             relay.check(outside_transaction)
             outside_transaction(relay.open)
             self._route = relay
-        elif len(here.calls) >= MOST_CALLS or here.unsent >= MOST_UNSENT:
+        elif len(stream.calls) >= MOST_CALLS or stream.unsent >= MOST_UNSENT:
             raise too_many()
         else:
-            self._route = StreamRoute(here)
+            stream.calls.add(self)
+            self._route = stream
+        topic = work_topic(session.key)
+        self.hub.call_back(topic, self.cancel)
+        self._topics.append(topic)
         self.waker.wake_soon()
-
-    @property
-    def required_session(self) -> Session:
-        assert self.session is not None  # noqa: S101  it was told before
-        return self.session
 
     async def post(self, stream: ResponseStream) -> None:
         """Say whether the call was accepted. It goes on whether the client waits or not."""
-        self.hub.keep(self._run())
-        await stream.reply(await self._first)
-
-    async def _run(self) -> None:
         try:
             while self._route is None and not self.is_over:
                 await self.waker.wait()
-            if not self._first.done():
-                self._first.set_result(self._outcome() if self._route is None else ACCEPTED)
-            if self._route is None:
-                return
-            with self.hub.when(self.cancel, work_topic(self.required_session.key)):
-                await self.pass_on(self._route.say)
-                request_id = self.exchange.requests[0].request.id
-                await self._route.end(self._take_parts(), request=request_id)
         finally:
+            self.hub.keep(self._answer())
+        await stream.reply(self._outcome() if self._route is None else ACCEPTED)
+
+    async def _answer(self) -> None:
+        try:
+            await self.pass_on(self._say)
+            if self._route is not None:
+                request_id = self.exchange.requests[0].request.id
+                await self._route.end_call(self._take_parts(), request=request_id)
+        finally:
+            if isinstance(self._route, SessionStream):
+                self._route.calls.discard(self)
             self.forget()
+
+    async def _say(self, messages: Sequence[bytes]) -> None:
+        if messages and self._route is not None:
+            await self._route.say(messages)
 
     def _take_parts(self) -> Messages:
         """The answer: the route holds it from here on, or nobody does."""
@@ -302,32 +291,8 @@ def too_many() -> ProtocolError:
     )
 
 
-class StreamRoute:
-    """The stream is in this process."""
-
-    def __init__(self, stream: SessionStream) -> None:
-        self.stream = stream
-        stream.calls.add(self)
-
-    async def say(self, messages: Sequence[bytes]) -> None:
-        await self.stream.say(messages)
-
-    async def end(self, messages: Messages, *, request: RequestId) -> None:
-        """The last messages, or an error where there is no room for them; none of a call that the
-        client took back.
-        """
-        unsent = self.stream.unsent
-        if unsent and unsent + sum(map(len, messages)) > MOST_UNSENT:
-            error = ProtocolError(INTERNAL_ERROR, UNREAD, request_id=request)
-            messages = (encode_error(error, id_optional=False),)
-        try:
-            await self.stream.say(messages)
-        finally:
-            self.stream.calls.discard(self)
-
-
 class Relay:
-    """The stream is in another process, which reads what is written here. See `Inbox`.
+    """The stream is in another process, which reads what is written here.
 
     Each call has a log of its own. It stays open until that process has read the answer, so that
     no store drops it. If this process ends first, the log ends with an error.
@@ -357,15 +322,11 @@ class Relay:
             raise too_many() from None
         store.append(self.index, [self.key.encode()])
 
-    async def say(self, messages: Sequence[bytes]) -> None:
-        if messages:
-            await self._append(messages, is_final=False)
-
-    async def end(self, messages: Messages, *, request: RequestId) -> None:
+    async def end_call(self, messages: Messages, *, request: RequestId) -> None:
         # The store has its own bounds.
-        await self._append(messages, is_final=not messages)
+        await self.say(messages, is_final=not messages)
 
-    async def _append(self, messages: Sequence[bytes], *, is_final: bool) -> None:
+    async def say(self, messages: Sequence[bytes], *, is_final: bool = False) -> None:
         for pause in (*PAUSES, None):
             try:
                 await in_store(lambda store: store.append(self.key, messages, is_final=is_final))
@@ -382,9 +343,6 @@ STREAM, MESSAGES = "sse", "messages"
 #: How errors are written, and which revision is spoken, before a handshake.
 FIRST = next(iter(Revision))
 SESSION_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
-#: Fields of a query string. Ours has one.
-MOST_FIELDS = 20
-BEFORE_HANDSHAKE = frozenset({"initialize", "ping"})
 
 
 class HTTPSSEApplication(MCPApplication):
@@ -434,7 +392,8 @@ class HTTPSSEApplication(MCPApplication):
 def session_id_of(query: bytes) -> str:
     """The one in the query string, which is ASCII. Raises ProtocolError with status 400."""
     try:
-        fields = parse_qs(query.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        # Ours has one field.
+        fields = parse_qs(query.decode(), keep_blank_values=True, max_num_fields=20)
     except ValueError:
         fields = {}
     ids = fields.get("session_id", [])
@@ -490,12 +449,12 @@ class SessionService(Service):
 
     def accept_calls(self) -> None:
         # Nothing can be wrong with the POST itself any more.
-        self.call.accept(self.outside_transaction)
+        self.call.accept(self.required_session, self.outside_transaction)
         method = self.exchange.requests[0].request.method
         has_begun = bool(self.required_session.client)
         if has_begun and method == "initialize":
             raise ProtocolError(INVALID_REQUEST, "This session was initialized before.")
-        if not has_begun and method not in BEFORE_HANDSHAKE:
+        if not has_begun and method not in ("initialize", "ping"):
             served(method, self.exchange.revision)
             raise ProtocolError(INVALID_REQUEST, "Send initialize first.")
 

@@ -25,45 +25,12 @@ from mcp_django.subscriptions.topics import (
     Change,
     Topic,
     Uris,
-    control_topic,
     is_control,
 )
 from mcp_django.transports.layer import Link, links_processes
 from mcp_django.transports.notifier import Notifier, StreamGroup, Subscriber
 from mcp_django.transports.responses import Writers
 from mcp_django.transports.sessions import try_store
-
-# Changes of the last moments, for streams that learn of a subscription a moment late.
-
-#: Seconds: longer than it takes from resources/subscribe to the process with the stream.
-KEPT = 5.0
-#: Changes. Of more than these anything may have changed.
-MOST = 1000
-
-
-class RecentChanges:
-    """In the order in which they came, by the clock of the loop."""
-
-    def __init__(self) -> None:
-        self._changes: deque[tuple[float, Change]] = deque(maxlen=MOST)
-        #: When the last of those came that there was no room for.
-        self._dropped = float("-inf")
-
-    def add(self, change: Change, *, at: float) -> None:
-        while self._changes and self._changes[0][0] < at - KEPT:
-            self._changes.popleft()
-        if len(self._changes) == MOST:
-            self._dropped = self._changes[0][0]
-        self._changes.append((at, change))
-
-    def of(self, topic: Topic, *, since: float) -> Iterator[Change]:
-        """Those that touch the topic."""
-        if self._dropped >= since:
-            yield EVERYTHING
-        for at, change in self._changes:
-            if at >= since and change.touches(topic):
-                yield change
-
 
 logger = logging.getLogger("mcp_django.streams")
 
@@ -72,12 +39,12 @@ Callback: TypeAlias = Callable[[], None]
 
 #: Seconds between two signs of life on a stream. Proxies give up a quiet one after 30 or 60.
 KEEP_ALIVE = 15
+#: Changes that are kept for streams that learn of a subscription a moment late.
+MOST = 1000
 #: Seconds between two signs of life of this process to others.
 RENEWED = 5
 #: Seconds between two looks for streams that can be closed by now.
 CLOSING = 0.05
-#: How the topics begin that close streams.
-CLOSES = control_topic(CLOSE, "")
 
 
 class TooManyStreams(Exception):
@@ -98,26 +65,25 @@ class Hub:
         #: Open streams of each principal.
         self._counts: Counter[str] = Counter()
         self._callbacks: defaultdict[Topic, set[Callback]] = defaultdict(set)
-        self._claims: dict[Topic, Callback] = {}
         self._lock = threading.Lock()
         #: One slot of streams for each second between two signs of life.
         self._wheel: list[set[Subscriber]] = [set() for _ in range(KEEP_ALIVE)]
         self._hand = 0
-        # A timer holds its loop, too.
-        self._timer: weakref.ref[asyncio.TimerHandle] | None = None
+        self._is_ticking = False
         self._tasks: set[asyncio.Task[None]] = set()
         self.writers = Writers()
         self.news = Notifier()
         # Apart, since slow rules may delay notifications: a revoked token is to be noticed soon.
         self.looks = Notifier()
-        self.recent = RecentChanges()
+        #: In the order in which they came, by the clock of the loop.
+        self._recent: deque[tuple[float, Change]] = deque(maxlen=MOST)
         #: What the outbox hands changes to.
         self.sink = partial(hand_over, weakref.ref(self))
         outbox.add_sink(self.sink)
         weakref.finalize(self, outbox.remove_sink, self.sink)
         self._link: Link | None = None
         if links_processes():
-            link = self._link = Link(self._take, lost=self.mark_all_stale)
+            link = self._link = Link(self._take, lost=lambda: self.mark_stale(*self.streams))
             # A thread may have made this hub.
             loop.call_soon_threadsafe(lambda: self.keep(link.run()))
 
@@ -138,6 +104,10 @@ class Hub:
     @property
     def streams(self) -> tuple[Subscriber, ...]:
         return tuple(self._subscribers.values())
+
+    def find(self, key: str) -> Subscriber | None:
+        """Return an open stream by its key. From any thread."""
+        return self._subscribers.get(key)
 
     def add(self, subscriber: Subscriber) -> None:
         """From now on the stream is notified of changes. Raises TooManyStreams."""
@@ -185,9 +155,19 @@ class Hub:
         if subscriber.key in self._subscribers:
             for topic in subscriber.topics - before:
                 self._by_topic[topic].add(subscriber)
-                for change in self.recent.of(topic, since=since):
-                    self.news.add([subscriber], change, topic=topic)
+                for change in self.recent_changes(since):
+                    if change.touches(topic):
+                        self.news.add([subscriber], change, topic=topic)
             self._start(self.news)
+
+    def recent_changes(self, since: float) -> Iterator[Change]:
+        """Yield what changed since then. Of more than are kept, anything may have changed."""
+        for at, change in reversed(self._recent):
+            if at < since:
+                return
+            yield change
+        if len(self._recent) == MOST:
+            yield EVERYTHING
 
     def keep(self, coroutine: Coroutine[Any, Any, None]) -> None:
         """Run it to its end. asyncio itself keeps no reference to what runs."""
@@ -200,42 +180,43 @@ class Hub:
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("Something that streams need failed.", exc_info=error)
 
-    # Waiting for something that is no resource
-
     @contextmanager
     def when(self, callback: Callback, *topics: Topic) -> Iterator[None]:
         """Call back on the loop meanwhile, each time a control topic is published, anywhere."""
         for topic in topics:
-            self._callbacks[topic].add(callback)
+            self.call_back(topic, callback)
         self._tick_on()
         try:
             yield
         finally:
             for topic in topics:
-                discard(self._callbacks, topic, callback)
+                self.release(topic, callback)
+
+    # From any thread
+
+    def call_back(self, topic: Topic, callback: Callback) -> None:
+        """The same, until it is released."""
+        with self._lock:
+            self._callbacks[topic].add(callback)
 
     def claim(self, topic: Topic, callback: Callback) -> bool:
-        """From any thread: `when`, for one at a time. False where somebody has the topic."""
+        """The same, for one at a time. False where somebody has the topic."""
         with self._lock:
-            if topic in self._claims:
-                return False
-            self._claims[topic] = callback
-            return True
+            is_free = topic not in self._callbacks
+            if is_free:
+                self._callbacks[topic].add(callback)
+            return is_free
 
     def take_over(self, topic: Topic, callback: Callback) -> None:
         """`claim`, even from a holder, whose callback is called then."""
         with self._lock:
-            before, self._claims[topic] = self._claims.get(topic), callback
-        if before is not None:
-            before()
+            before, self._callbacks[topic] = self._callbacks.get(topic, ()), {callback}
+        for other in before:
+            other()
 
-    def release(self, topic: Topic, callback: Callback) -> bool:
-        """Give it back. False where somebody else has it by now."""
+    def release(self, topic: Topic, callback: Callback) -> None:
         with self._lock:
-            is_own = self._claims.get(topic) == callback
-            if is_own:
-                del self._claims[topic]
-            return is_own
+            discard(self._callbacks, topic, callback)
 
     # Changes
 
@@ -248,7 +229,7 @@ class Hub:
             if is_control(change.topic):
                 self._call_back(change)
                 continue
-            self.recent.add(change, at=self.loop.time())
+            self._recent.append((self.loop.time(), change))
             topics = self._by_topic if change.is_whole else (change.topic,)
             for topic in filter(change.touches, topics):
                 self.news.add(self._by_topic.get(topic, ()), change, topic=topic)
@@ -256,37 +237,36 @@ class Hub:
 
     def _call_back(self, change: Change) -> None:
         topic = change.topic
-        claimed = self._claims.get(topic)
-        for callback in (*self._callbacks.get(topic, ()), *([claimed] if claimed else [])):
+        for callback in tuple(self._callbacks.get(topic, ())):
             callback()
-        if topic.startswith(CLOSES):
+        if topic.startswith(f"{CLOSE} "):
             for subscriber in self.streams:
                 if subscriber.is_closed_by(change):
                     subscriber.end()
 
-    def mark_stale(self, subscriber: Subscriber) -> None:
-        """It may have missed anything: tell it of all that it asked for."""
-        self.news.tell_all(subscriber)
+    def mark_stale(self, *subscribers: Subscriber) -> None:
+        """They may have missed anything: tell them of all that they asked for."""
+        for subscriber in subscribers:
+            self.news.tell_all(subscriber)
         self._start(self.news)
 
-    def mark_all_stale(self) -> None:
-        """Changes were lost on their way here."""
-        for subscriber in self.streams:
-            self.mark_stale(subscriber)
-
     def _start(self, notifier: Notifier) -> None:
-        if not notifier.is_idle:
+        if notifier.waiting and not notifier.is_running:
+            notifier.is_running = True
             self.keep(notifier.run(self.set_topics))
 
     # Keeping alive
 
-    @property
-    def _tick(self) -> asyncio.TimerHandle | None:
-        return None if self._timer is None else self._timer()
-
     def _tick_on(self) -> None:
-        if self._tick is None:
-            self._timer = weakref.ref(self.loop.call_later(1, self._turn))
+        if not self._is_ticking:
+            self._is_ticking = True
+            self.loop.call_later(1, self._tick)
+
+    def _tick(self) -> None:
+        self._is_ticking = False
+        self._turn()
+        if self._subscribers or self._callbacks:
+            self._tick_on()
 
     def _turn(self) -> None:
         """Once a second: a fifteenth of the streams gets a sign of life, and is looked at."""
@@ -301,9 +281,6 @@ class Hub:
         self._start(self.looks)
         if self._hand % RENEWED == 0:
             self.keep(try_store(lambda store: store.renew(self.key)))
-        self._timer = None
-        if self._subscribers or self._callbacks:
-            self._tick_on()
 
     def close(self) -> None:
         """End all streams in good order. No new ones are taken."""

@@ -76,63 +76,35 @@ class Publisher:
         #: Whoever has it runs the loop.
         self._lock = threading.Lock()
         self._has_lost = False
-        self._thread: threading.Thread | None = None
-        self._closing = threading.Event()
-        #: Batches that could not be sent, since this process started.
-        self.lost = 0
+        self._timer: threading.Timer | None = None
 
-    def __call__(self, changes: frozenset[Change]) -> None:
-        """Send them. What cannot be sent is counted. As soon as the layer is back, all processes
-        are told that everything may have changed, by the next batch or by a thread.
+    def __call__(self, changes: Iterable[Change] = ()) -> None:
+        """Send them. Where that fails, all processes are told that everything may have changed as
+        soon as the layer is back, by the next batch or by a timer.
         """
         with self._lock:
-            if not self._try({EVERYTHING, *changes} if self._has_lost else changes):
-                self.lost += 1
-                self._make_up_soon()
+            if self._timer is not None:
+                self._timer.cancel()
+                self._timer = None
+            try:
+                self._runner.run(self._send({EVERYTHING, *changes} if self._has_lost else changes))
+            except Exception as error:
+                if not self._has_lost:
+                    logger.error("Other processes cannot be told of changes: %s", error)
+                self._has_lost = True
+                self._try_again_later()
+            else:
+                if self._has_lost:
+                    logger.info("Other processes are told of changes again.")
+                self._has_lost = False
 
-    def _try(self, batch: Iterable[Change]) -> bool:
-        """Whether it could be sent. Holds the lock."""
-        try:
-            self._runner.run(self._send(batch))
-        except Exception as error:
-            if not self._has_lost:
-                logger.error("Other processes cannot be told of changes: %s", error)
-            self._has_lost = True
-        else:
-            if self._has_lost:
-                logger.info("Other processes are told of changes again.")
-            self._has_lost = False
-        return not self._has_lost
-
-    def _make_up_soon(self) -> None:
-        if self._thread is None:
-            thread = threading.Thread(target=self._make_up, name="mcp-layer", daemon=True)
-            # Late at the end of a process there are no new threads.
-            with suppress(RuntimeError):
-                thread.start()
-                self._thread = thread
-
-    def _make_up(self) -> None:
-        """In the thread: until the layer is back, or another batch got through."""
-        while not self._closing.wait(PAUSE):
-            with self._lock:
-                if not self._has_lost or self._try({EVERYTHING}):
-                    self._thread = None
-                    return
-
-    def close(self) -> None:
-        """Give the connection back."""
-        self._closing.set()
-        thread = self._thread
-        if thread is not None:
-            thread.join()
-        self._runner.run(self._close())
-        self._runner.close()
-
-    async def _close(self) -> None:
-        close = getattr(get_layer(), "close_pools", None)
-        if close is not None:
-            await close()
+    def _try_again_later(self) -> None:
+        timer = threading.Timer(PAUSE, self)
+        timer.daemon = True
+        # Late at the end of a process there are no new threads.
+        with suppress(RuntimeError):
+            timer.start()
+            self._timer = timer
 
     async def _send(self, changes: Iterable[Change]) -> None:
         layer = get_layer()
@@ -146,16 +118,14 @@ def make_publisher() -> Publisher | None:
     return Publisher() if links_processes() else None
 
 
-def encode(changes: Iterable[Change]) -> dict[str, Any]:
-    return {
-        "type": TYPE,
-        "from": own_name(),
-        "changes": [msgspec.to_builtins(astuple(change)) for change in changes],
-    }
-
-
 #: The fields of a change, in their order.
+NAMES = tuple(field.name for field in fields(Change))
 Wire: TypeAlias = tuple[str, str | None, frozenset[str] | None, bool, bool, str, str]
+
+
+def encode(changes: Iterable[Change]) -> dict[str, Any]:
+    wire = [msgspec.to_builtins(astuple(change)) for change in changes]
+    return {"type": TYPE, "from": own_name(), "changes": wire}
 
 
 def decode(message: Any) -> frozenset[Change]:
@@ -166,11 +136,10 @@ def decode(message: Any) -> frozenset[Change]:
     if message.get("type") != TYPE or message.get("from") == own_name():
         return frozenset()
     try:
-        found = msgspec.convert(message.get("changes"), list[Wire])
+        wire = msgspec.convert(message.get("changes"), list[Wire])
     except msgspec.ValidationError:
         return frozenset({EVERYTHING})
-    names = [field.name for field in fields(Change)]
-    changes: list[dict[str, Any]] = [dict(zip(names, values, strict=True)) for values in found]
+    changes: list[dict[str, Any]] = [dict(zip(NAMES, values, strict=True)) for values in wire]
     return frozenset(Change(**change) for change in changes)
 
 
@@ -193,7 +162,6 @@ class Link:
         self._is_up = asyncio.Event()
         #: Only this link is a member. Who shares the layer sends nothing there.
         self._own_group = f"{group()}.{secrets.token_urlsafe(8)}"
-        self._beat = ""
         self._came_back = asyncio.Event()
 
     async def ready(self) -> None:
@@ -232,9 +200,16 @@ class Link:
                     await layer.group_discard(name, channel)
 
     async def _keep_up(self, layer: Any, channel: str) -> None:
+        await self._join(layer, channel)
         while True:
             async with asyncio.timeout(PATIENCE):
-                await self._reach_itself(layer, channel)
+                self._came_back.clear()
+                beat = {"type": TYPE, "from": own_name(), "beat": True}
+                await layer.group_send(self._own_group, beat)
+                # What was sent to the group comes then as well.
+                await self._came_back.wait()
+                # Layers forget members that are not added again for long enough.
+                await self._join(layer, channel)
             if self._has_lost:
                 logger.info("Changes of other processes are heard again.")
                 self._has_lost = False
@@ -242,28 +217,15 @@ class Link:
             self._is_up.set()
             await asyncio.sleep(HEARTBEAT)
 
-    async def _reach_itself(self, layer: Any, channel: str) -> None:
-        """Send a message and wait for it. What is sent to the group comes then as well."""
-        is_new = not self._is_up.is_set()
-        if is_new:
-            await self._join(layer, channel)
-        self._came_back.clear()
-        self._beat = secrets.token_urlsafe(8)
-        beat = {"type": TYPE, "from": own_name(), "beat": self._beat}
-        await layer.group_send(self._own_group, beat)
-        await self._came_back.wait()
-        if not is_new:
-            # Layers forget members that are not added again for long enough.
-            await self._join(layer, channel)
-
     async def _join(self, layer: Any, channel: str) -> None:
-        await layer.group_add(group(), channel)
-        await layer.group_add(self._own_group, channel)
+        async with asyncio.timeout(PATIENCE):
+            for name in (group(), self._own_group):
+                await layer.group_add(name, channel)
 
     async def _receive(self, layer: Any, channel: str) -> None:
         while True:
             message = await layer.receive(channel)
-            if message.get("beat") == self._beat:
+            if "beat" in message:
                 self._came_back.set()
                 continue
             changes = decode(message)

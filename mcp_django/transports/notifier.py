@@ -7,7 +7,7 @@ import secrets
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from threading import Event
 from typing import Any, TypeAlias
@@ -52,8 +52,8 @@ class StreamGroup:
         self.principal = principal
         self.user = "" if principal.user.pk is None else str(principal.user.pk)
         self.streams: dict[Subscriber, None] = {}
-        #: For deliveries: who the reader was found to be a moment ago.
-        self.reader: Any = None
+        #: Who the reader was found to be a moment ago, in which version of decisions, and when.
+        self.reader: tuple[HttpRequest, Principal, CacheVersion, float] | None = None
 
 
 class Subscriber(ABC):
@@ -127,14 +127,8 @@ class Subscriber(ABC):
 
     def mark_stale(self, names: list[str]) -> None:
         """These lists and URIs have changed."""
-        for name in names:
-            self._stale_names[name] = None
+        self._stale_names.update(dict.fromkeys(names))
         self.wake()
-
-    def drop(self, names: Iterable[str]) -> None:
-        """The client does not subscribe to these any more."""
-        for name in names:
-            self._stale_names.pop(name, None)
 
     def keep_alive(self) -> None:
         self._is_due = True
@@ -152,11 +146,9 @@ class Subscriber(ABC):
 
     def take(self) -> tuple[str, ...]:
         """The lists and URIs that the client is to be notified of."""
-        if not self._stale_names:
-            return ()
-        dirty = tuple(self._stale_names)
+        names = tuple(self._stale_names)
         self._stale_names.clear()
-        return dirty
+        return names
 
     def take_sign_of_life(self) -> bool:
         """Whether one is due."""
@@ -181,77 +173,66 @@ BELIEVED = 20.0
 REFUSALS = (AuthenticationFailed, Closed, TooManyRequests)
 
 SetTopics: TypeAlias = Callable[[Subscriber, Uris], None]
-
-
-@dataclass
-class PendingUpdate:
-    """What happened to one topic, all changes of a batch together."""
-
-    #: Only those who lost access are notified.
-    is_hidden: bool = True
-    #: Only readers who may view one of these models are notified. Empty: every reader.
-    models: set[str] | None = None
-
-    def add(self, change: Change) -> None:
-        self.is_hidden = self.is_hidden and change.is_hidden
-        if self.models is None:
-            self.models = {change.model} if change.model else set()
-        elif self.models:
-            self.models = {*self.models, change.model} if change.model else set()
-
-    def may_be_told(self, rights: Rights) -> bool:
-        return not self.models or any(
-            rights.may_view(apps.get_model(label)) for label in self.models
-        )
+#: By URI, or why there are none.
+Verdicts: TypeAlias = dict[str, Verdict] | Exception | None
 
 
 class GroupUpdates:
-    """Streams of one group, and what has changed for those that subscribe to it."""
+    """Streams of one group, and the changes of a batch that touch their topics."""
 
     __slots__ = ("stream_group", "streams", "topics")
 
     def __init__(self, stream_group: StreamGroup) -> None:
         self.stream_group = stream_group
         self.streams: dict[Subscriber, None] = {}
-        self.topics: dict[Topic, PendingUpdate] = {}
+        self.topics: dict[Topic, set[Change]] = {}
 
-    def uris(self, rights: Rights) -> set[str]:
-        """Those that the readers subscribe to, as far as they may view the models."""
-        return {
+    def judge(self, rights: Rights, existence: Existence | None = None) -> dict[str, Verdict]:
+        """In the thread: the verdicts on all URIs whose models the readers may view."""
+        uris = {
             uri
-            for topic, news in self.topics.items()
-            if topic not in LISTS and news.may_be_told(rights)
+            for topic, changes in self.topics.items()
+            if topic not in LISTS and may_be_told(rights, changes)
             for stream in self.streams
             for uri in stream.uris_by_topic.get(topic, ())
         }
+        return admit_all(rights, uris, existence=existence)
 
-    def tell(self, verdicts: Verdicts | None, set_topics: SetTopics) -> None:
+    def tell(self, verdicts: Verdicts, set_topics: SetTopics) -> None:
         for stream in self.streams:
-            if verdicts is None:
-                # At the next look it is notified of everything instead.
-                stream.is_stale = True
-            elif not verdicts.is_known:
+            if isinstance(verdicts, dict):
+                self._tell(stream, verdicts, set_topics)
+            elif isinstance(verdicts, REFUSALS):
                 stream.end()
             else:
-                self._tell(stream, verdicts.by_uri, set_topics)
+                # At the next look it is notified of everything instead.
+                stream.is_stale = True
 
     def _tell(
         self, stream: Subscriber, verdicts: dict[str, Verdict], set_topics: SetTopics
     ) -> None:
         names: list[str] = []
         gone: set[str] = set()
-        for topic, news in self.topics.items():
+        for topic, changes in self.topics.items():
             names += [topic] if topic in stream.lists else []
+            # Of hidden changes only those who lost access are notified.
+            is_hidden = all(change.is_hidden for change in changes)
             for uri in stream.uris_by_topic.get(topic, ()):
                 verdict = verdicts.get(uri, Verdict.SILENT)
                 if verdict is Verdict.GONE:
                     gone.add(uri)
-                if verdict is Verdict.GONE or (verdict is Verdict.VISIBLE and not news.is_hidden):
+                if verdict is Verdict.GONE or (verdict is Verdict.VISIBLE and not is_hidden):
                     names.append(uri)
         if names:
             stream.mark_stale(names)
         if gone:
             set_topics(stream, stream.uris_without(gone))
+
+
+def may_be_told(rights: Rights, changes: set[Change]) -> bool:
+    """Return whether one of the changes is about no model, or about one that they may view."""
+    models = {change.model for change in changes}
+    return "" in models or any(rights.may_view(apps.get_model(label)) for label in models)
 
 
 class Notifier:
@@ -262,25 +243,26 @@ class Notifier:
     def __init__(self) -> None:
         self.is_running = False
         #: What waits for the next batch. Whoever adds to it sees that it runs.
-        self._waiting: dict[StreamGroup, GroupUpdates] = {}
-
-    @property
-    def is_idle(self) -> bool:
-        return self.is_running or not self._waiting
+        self.waiting: dict[StreamGroup, GroupUpdates] = {}
 
     def add(self, streams: Iterable[Subscriber], change: Change, *, topic: Topic) -> None:
         """Tell these, as far as the change concerns them."""
+        updated: GroupUpdates | None = None
         for stream in streams:
             group = stream.stream_group
             if change.concerns(group.principal, user=group.user):
-                updates = self._updates(stream)
-                updates.topics.setdefault(topic, PendingUpdate()).add(change)
+                updates = self.check_rights(stream)
+                # Once for streams of one group, of which there may be thousands.
+                if updates is not updated:
+                    updates.topics.setdefault(topic, set()).add(change)
+                    updated = updates
 
-    def _updates(self, stream: Subscriber) -> GroupUpdates:
+    def check_rights(self, stream: Subscriber) -> GroupUpdates:
+        """Look whether the reader is still who it was, whatever else changed for it."""
         group = stream.stream_group
-        updates = self._waiting.get(group)
+        updates = self.waiting.get(group)
         if updates is None:
-            updates = self._waiting[group] = GroupUpdates(group)
+            updates = self.waiting[group] = GroupUpdates(group)
         updates.streams[stream] = None
         return updates
 
@@ -289,18 +271,11 @@ class Notifier:
         for topic in stream.topics:
             self.add([stream], Change(topic=topic), topic=topic)
 
-    def check_rights(self, stream: Subscriber) -> None:
-        """Nothing changed that we know of, but is the reader still who it was?"""
-        self._updates(stream)
-
     async def run(self, set_topics: SetTopics) -> None:
-        """Until nothing waits. Nothing happens where this runs already."""
-        if self.is_running:
-            return
-        self.is_running = True
+        """Until nothing waits. Who starts it has set `is_running`."""
         try:
-            while self._waiting:
-                groups, self._waiting = list(self._waiting.values()), {}
+            while self.waiting:
+                groups, self.waiting = list(self.waiting.values()), {}
                 existence = Existence()
                 while groups:
                     some = groups[:BATCH]
@@ -312,14 +287,7 @@ class Notifier:
             self.is_running = False
 
 
-@dataclass(frozen=True, kw_only=True)
-class Verdicts:
-    #: False: the credential is not good any more.
-    is_known: bool = True
-    by_uri: dict[str, Verdict] = field(default_factory=dict)
-
-
-async def judge_soon(groups: list[GroupUpdates], existence: Existence) -> list[Verdicts | None]:
+async def judge_soon(groups: list[GroupUpdates], existence: Existence) -> list[Verdicts]:
     """The verdicts on as many of them as there is time for, at least one."""
     try:
         return await lanes[Lane.QUERY].start(
@@ -328,17 +296,17 @@ async def judge_soon(groups: list[GroupUpdates], existence: Existence) -> list[V
             cancelled=Event(),
             is_owed=True,
         )
-    except Exception:
+    except Exception as error:
         # Told too much costs a read that is refused. Told nothing costs a stale client.
         logger.exception("Whom to tell of changes cannot be found out.")
-        return [None] * len(groups)
+        return [error] * len(groups)
 
 
 # In the thread
 
 
-def judge(groups: list[GroupUpdates], existence: Existence) -> list[Verdicts | None]:
-    found: list[Verdicts | None] = []
+def judge(groups: list[GroupUpdates], existence: Existence) -> list[Verdicts]:
+    found: list[Verdicts] = []
     end = time.monotonic() + SLICE
     for group in groups:
         found.append(judge_one(group, existence))
@@ -347,35 +315,22 @@ def judge(groups: list[GroupUpdates], existence: Existence) -> list[Verdicts | N
     return found
 
 
-def judge_one(group: GroupUpdates, existence: Existence) -> Verdicts | None:
+def judge_one(group: GroupUpdates, existence: Existence) -> Verdicts:
     stream = next(iter(group.streams))
     try:
         chain = loaded.chain()
         if chain is not None:
             return judge_through(chain, stream, group)
         request, principal = current(stream, believed=BELIEVED if group.topics else RENEW)
-        return verdicts_on(group, request, principal, existence=existence)
-    except REFUSALS:
-        return Verdicts(is_known=False)
-    except ServiceUnavailable:
-        return None
-    except Exception:
+        return group.judge(Rights(request, principal), existence)
+    except (*REFUSALS, ServiceUnavailable) as error:
+        return error
+    except Exception as error:
         logger.exception("Whether a stream may be told of a change cannot be found out.")
-        return None
+        return error
 
 
-def verdicts_on(
-    group: GroupUpdates,
-    request: HttpRequest,
-    principal: Principal,
-    *,
-    existence: Existence | None = None,
-) -> Verdicts:
-    rights = Rights(request, principal)
-    return Verdicts(by_uri=admit_all(rights, group.uris(rights), existence=existence))
-
-
-def judge_through(chain: Chain, stream: Subscriber, group: GroupUpdates) -> Verdicts | None:
+def judge_through(chain: Chain, stream: Subscriber, group: GroupUpdates) -> Verdicts:
     """The verdicts inside the project's middleware, which may choose a tenant and so the rows.
 
     Then nothing is cached, and nothing is shared with other readers. What middleware refuses today
@@ -388,45 +343,40 @@ def judge_through(chain: Chain, stream: Subscriber, group: GroupUpdates) -> Verd
     def look(request: HttpRequest) -> HttpResponseBase:
         try:
             principal = caller.recognize(request)
-            check_switches(principal)
-        except REFUSALS:
-            verdicts.append(Verdicts(is_known=False))
+            check_reader(principal, group.stream_group)
+        except REFUSALS as error:
+            verdicts.append(error)
         else:
-            if principal.key != group.stream_group.principal.key:
-                verdicts.append(Verdicts(is_known=False))
-            elif not caller.is_replaced(principal):
+            if not caller.is_replaced(principal):
                 own = own_copy(principal)
                 request.user = own.user
-                verdicts.append(verdicts_on(group, request, own))
+                verdicts.append(group.judge(Rights(request, own)))
         return HttpResponse()
 
     with chain.responding(request, look):
-        return verdicts[0] if verdicts else None
+        return verdicts.pop() if verdicts else None
 
 
-@dataclass(frozen=True, slots=True)
-class CachedReader:
-    """Who reads a stream, as was found out a moment ago."""
-
-    request: HttpRequest
-    principal: Principal
-    cache_version: CacheVersion
-    at: float
+def check_reader(principal: Principal, stream_group: StreamGroup) -> None:
+    """Raise where the credential is somebody else's by now, or staff closed something."""
+    if principal.key != stream_group.principal.key:
+        raise AuthenticationFailed
+    check_switches(principal)
 
 
 def current(stream: Subscriber, *, believed: float) -> tuple[HttpRequest, Principal]:
     """Who reads the stream, as found out so many seconds ago at most. Raises as `authenticate`."""
     stream_group = stream.stream_group
-    now, reader = cache_version(stream_group.principal.server), stream_group.reader
-    is_fresh = reader is not None and time.monotonic() - reader.at < believed
-    if reader is None or not is_fresh or reader.cache_version != now or is_over(reader.principal):
+    now = cache_version(stream_group.principal.server)
+    if stream_group.reader is not None:
+        request, principal, version, at = stream_group.reader
+        if version == now and time.monotonic() - at < believed and not is_over(principal):
+            return request, principal
         # Where it fails, nobody is to believe what was found out before.
         stream_group.reader = None
-        request = stream.source.request()
-        principal = own_copy(stream.source.recognize(request))
-        request.user = principal.user
-        if principal.key != stream_group.principal.key:
-            raise AuthenticationFailed
-        check_switches(principal)
-        reader = stream_group.reader = CachedReader(request, principal, now, time.monotonic())
-    return reader.request, reader.principal
+    request = stream.source.request()
+    principal = own_copy(stream.source.recognize(request))
+    request.user = principal.user
+    check_reader(principal, stream_group)
+    stream_group.reader = (request, principal, now, time.monotonic())
+    return request, principal

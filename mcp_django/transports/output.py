@@ -18,8 +18,6 @@ MOST_LINES = 20
 #: Seconds between two values of progress, each of which is kept for a client that comes back.
 PACE = 0.02
 
-Clock = Callable[[], float]
-
 
 class Waker:
     """Wakes a task that waits for something. Not part of what it waits for, which would be a cycle
@@ -67,7 +65,7 @@ class Output:
         wake: Callable[[], None],
         *,
         wake_in: Callable[[float], object],
-        clock: Clock = time.monotonic,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`wake` is called from any thread, and `wake_in` by the reader."""
         self._wake = wake
@@ -78,7 +76,12 @@ class Output:
         self._unsent: dict[Any, Notification | bytes] = {}
         self._count = 0
         self._highest: dict[Any, float] = {}
-        self._lines = Lines(clock)
+        #: Until when log messages are counted, and how many more of them are sent by then.
+        self._second_ends = float("-inf")
+        self._room = 0
+        #: Log messages that were left out, and the level of the last one.
+        self._dropped = 0
+        self._level = ""
         self._is_closed = False
         #: Set where the call wants its stream to be closed: milliseconds until the client comes.
         self.released: int | None = None
@@ -94,7 +97,7 @@ class Output:
             if self._is_closed:
                 return
             if token is None:
-                self._keep(*self._lines.take(message))
+                self._add_line(message)
             elif message.params["progress"] > self._highest.get(token, float("-inf")):
                 self._highest[token] = message.params["progress"]
                 # Not where the earlier value stood: what was said between them came before.
@@ -102,10 +105,29 @@ class Output:
                 self._unsent["progress", token] = message
         self._wake()
 
-    def _keep(self, *messages: Notification | bytes) -> None:
-        for message in messages:
-            self._count += 1
-            self._unsent[self._count] = message
+    def _keep(self, message: Notification | bytes) -> None:
+        self._count += 1
+        self._unsent[self._count] = message
+
+    def _add_line(self, message: Notification) -> None:
+        now = self._clock()
+        if now >= self._second_ends:
+            self._second_ends, self._room = now + 1, MOST_LINES
+            self._tell_left_out()
+        if self._room:
+            self._room -= 1
+            self._keep(message)
+        else:
+            self._dropped += 1
+            self._level = message.params["level"]
+
+    def _tell_left_out(self) -> None:
+        if self._dropped:
+            dropped, self._dropped = self._dropped, 0
+            text = f"{dropped} messages were left out: a call sends {MOST_LINES} in a second."
+            self._room -= 1
+            # The level of one that was wanted is wanted.
+            self._keep(log_message(self._level, text))
 
     def say(self, message: bytes) -> None:
         """A message of the transport itself, which is encoded already."""
@@ -116,9 +138,8 @@ class Output:
     def close(self) -> None:
         """The answer is there. What code says that runs on is heard by nobody."""
         with self._lock:
-            if not self._is_closed:
-                self._is_closed = True
-                self._keep(*self._lines.left_out())
+            self._is_closed = True
+            self._tell_left_out()
 
     def release(self, milliseconds: int) -> None:
         self.released = milliseconds
@@ -129,7 +150,9 @@ class Output:
         if not self._unsent:
             return []
         with self._lock:
-            if self._has_to_wait():
+            # Numbers are the keys of all else, which keeps its order.
+            is_progress = all(isinstance(key, tuple) for key in self._unsent)
+            if is_progress and not self._is_closed and self._clock() < self._paced_until:
                 self._wake_in(PACE)
                 return []
             unsent, self._unsent = self._unsent, {}
@@ -138,42 +161,3 @@ class Output:
             message if isinstance(message, bytes) else notification(message, revision)
             for message in unsent.values()
         ]
-
-    def _has_to_wait(self) -> bool:
-        if self._is_closed or self._clock() >= self._paced_until:
-            return False
-        # Numbers are the keys of all else, which keeps its order.
-        return all(isinstance(key, tuple) for key in self._unsent)
-
-
-class Lines:
-    """The log messages of one call: so many a second, and one that counts the others."""
-
-    def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._ends = float("-inf")
-        self._room = 0
-        self._dropped = 0
-        self._level = ""
-
-    def take(self, message: Notification) -> list[Notification]:
-        """What of it may be sent now."""
-        lines: list[Notification] = []
-        now = self._clock()
-        if now >= self._ends:
-            lines = self.left_out()
-            self._ends, self._room = now + 1, MOST_LINES - len(lines)
-        if not self._room:
-            self._dropped += 1
-            self._level = message.params["level"]
-            return lines
-        self._room -= 1
-        return [*lines, message]
-
-    def left_out(self) -> list[Notification]:
-        if not self._dropped:
-            return []
-        said = f"{self._dropped} messages were left out: a call sends {MOST_LINES} in a second."
-        self._dropped = 0
-        # The level of one that was wanted is wanted.
-        return [log_message(self._level, said)]

@@ -67,13 +67,13 @@ from mcp_django.transports.stdio_lines import (
 
 @dataclass(frozen=True, kw_only=True)
 class Agreed:
-    """What a handshake came to."""
+    """What a handshake came to. Without one: no session."""
 
-    session_id: str
-    revision: Revision
+    session_id: str | None = None
+    revision: Revision = ASSUMED
 
 
-def understand_line(line: Line, agreed: Agreed | None) -> Exchange:
+def understand_line(line: Line, agreed: Agreed) -> Exchange:
     """Raises ProtocolError for what is no message, and for what is none of this moment."""
     config = get_config()
     if line is None:
@@ -81,52 +81,40 @@ def understand_line(line: Line, agreed: Agreed | None) -> Exchange:
     received = decode(line, max_depth=config.max_depth, max_batch=config.max_batch)
     if isinstance(received, Batch):
         check_batch(received, agreed)
-        return in_session(batch_exchange(received, NO_HEADERS, revision=ASSUMED), agreed)
-    if not isinstance(received, Request):
-        return in_session(Exchange(notices=(received,)), agreed)
-    envelope = open_envelope(NO_HEADERS, received)
-    calls = (Call(request=received, envelope=envelope),)
-    exchange = Exchange(calls=calls, revision=envelope.revision)
-    if route(NO_HEADERS, received) is not Route.LEGACY:
-        return exchange
-    if agreed is None and received.method != "ping":
-        raise ProtocolError(
-            INVALID_REQUEST,
-            "Send initialize first, or an envelope in params._meta.",
-            request_id=received.id,
-        )
-    return in_session(exchange, agreed)
+        exchange = batch_exchange(received, NO_HEADERS, revision=ASSUMED)
+    elif isinstance(received, Request):
+        envelope = open_envelope(NO_HEADERS, received)
+        calls = (Call(request=received, envelope=envelope),)
+        exchange = Exchange(calls=calls, revision=envelope.revision)
+        if route(NO_HEADERS, received) is not Route.LEGACY:
+            return exchange
+        if agreed.session_id is None and received.method != "ping":
+            raise ProtocolError(
+                INVALID_REQUEST,
+                "Send initialize first, or an envelope in params._meta.",
+                request_id=received.id,
+            )
+    else:
+        exchange = Exchange(notices=(received,))
+    return replace(exchange, session_id=agreed.session_id, revision=agreed.revision)
 
 
-def check_batch(batch: Batch, agreed: Agreed | None) -> None:
-    if agreed is None or not agreed.revision.features.batches:
+def check_batch(batch: Batch, agreed: Agreed) -> None:
+    if agreed.session_id is None or not agreed.revision.features.batches:
         raise ProtocolError(INVALID_REQUEST, "Batches exist after agreeing on 2025-03-26 only.")
     if any(REVISION_KEY in meta_of(request) for request in requests_of(batch)):
         raise ProtocolError(INVALID_REQUEST, "A request of a modern revision stands alone.")
 
 
-def in_session(exchange: Exchange, agreed: Agreed | None) -> Exchange:
-    if agreed is None:
-        return replace(exchange, revision=ASSUMED)
-    return replace(exchange, session_id=agreed.session_id, revision=agreed.revision)
-
-
-def takes_back(notice: Message) -> object:
-    """The id of the request that the client takes back. None: it does no such thing."""
-    if isinstance(notice, Notification) and notice.method in CANCELLATIONS:
-        return notice.params.get(CANCELLATIONS[notice.method])
-    return None
-
-
 # Who is at the other end of the pipe, and the request of Django's that each call is given.
-
-Recognize = Callable[[HttpRequest], Principal]
 
 
 class Caller(Reader):
     """One for each process. Each call authenticates again."""
 
-    def __init__(self, *, recognize: Recognize = authenticate, token: str = "") -> None:
+    def __init__(
+        self, *, recognize: Callable[[HttpRequest], Principal] = authenticate, token: str = ""
+    ) -> None:
         """With a `token`, requests carry it as clients send it by HTTP."""
         # Middleware and tools may ask the request for a host that the site answers to.
         hosts = [host.lstrip(".") for host in settings.ALLOWED_HOSTS if host != "*"]
@@ -149,26 +137,12 @@ class Caller(Reader):
         }
         super().__init__(scope, recognize=recognize)
 
-    def identify(self) -> Principal:
-        """Who that is. Raises as `authenticate`."""
-        return self.recognize(self.request())
-
 
 #: Seconds that calls have to be done after the end of input. Scripts send all that they have at
 #: once; clients wait for two seconds before they kill.
 GRACE = 0.5
 #: Seconds for what is said last, and for a client that does not read it.
 FAREWELL = 0.5
-SUBSCRIBE = frozenset({"resources/subscribe", "resources/unsubscribe"})
-INITIALIZED = "notifications/initialized"
-
-
-@dataclass(eq=False)
-class Pending:
-    """A request that has no answer yet."""
-
-    cancel: Callable[[], object]
-    is_taken_back: bool = False
 
 
 class Conversation:
@@ -177,9 +151,9 @@ class Conversation:
     def __init__(self, caller: Caller, writer: LineWriter) -> None:
         self.caller = caller
         self.writer = writer
-        self.agreed: Agreed | None = None
-        #: By id as JSON, since 1 and "1" are two.
-        self._pending: dict[bytes, Pending] = {}
+        self.agreed = Agreed()
+        #: What cancels a request that has no answer yet. By id as JSON, since 1 and "1" are two.
+        self._pending: dict[bytes, Callable[[], object]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
         self._calls: set[LineCall] = set()
         self._done = asyncio.Event()
@@ -202,11 +176,10 @@ class Conversation:
             exchange = understand_line(line, self.agreed)
             self._check_ids(exchange)
         except ProtocolError as error:
-            await self._refuse(error)
+            id_optional = self.agreed.revision.features.error_id_optional
+            await self.writer.write(lines_of([encode_error(error, id_optional=id_optional)]))
             return
-        for notice in exchange.notices:
-            self._take_back(takes_back(notice))
-        notices = tuple(notice for notice in exchange.notices if takes_back(notice) is None)
+        notices = tuple(notice for notice in exchange.notices if not self._take_back(notice))
         exchange = replace(exchange, notices=notices)
         # Outside of a session nothing is known that a notification could be about.
         if exchange.calls or (notices and exchange.session_id is not None):
@@ -224,16 +197,14 @@ class Conversation:
                     request_id=call.request.id,
                 )
 
-    def _take_back(self, request_id: object) -> None:
-        pending = self._pending.get(encoder.encode(request_id)) if is_id(request_id) else None
-        if pending is not None:
-            pending.is_taken_back = True
-            pending.cancel()
-
-    async def _refuse(self, error: ProtocolError) -> None:
-        revision = ASSUMED if self.agreed is None else self.agreed.revision
-        id_optional = revision.features.error_id_optional
-        await self.writer.write(lines_of([encode_error(error, id_optional=id_optional)]))
+    def _take_back(self, notice: Message) -> bool:
+        """Return whether the client takes a request back by this."""
+        if not isinstance(notice, Notification) or notice.method not in CANCELLATIONS:
+            return False
+        request_id = notice.params.get(CANCELLATIONS[notice.method])
+        if is_id(request_id) and (cancel := self._pending.get(encoder.encode(request_id))):
+            cancel()
+        return True
 
     def _start(self, answering: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         task = asyncio.create_task(answering)
@@ -245,16 +216,19 @@ class Conversation:
 
     async def _answer(self, exchange: Exchange, body: bytes) -> None:
         call = LineCall(exchange, make=partial(self._service, body))
+        keys = [encoder.encode(call.request.id) for call in exchange.requests]
         # A batch has one answer, which is not for one of its requests to take back.
-        pending = Pending(bool if exchange.is_batch else call.cancel)
+        self._pending.update(dict.fromkeys(keys, bool if exchange.is_batch else call.cancel))
         try:
-            with self._known(exchange, pending):
-                reply = await self._reply(call, exchange)
-                if reply is None or pending.is_taken_back:
-                    return
-                if reply.opens is not None:
-                    reply = await self._stream(reply.opens, exchange, pending)
-            await self._settle(reply, exchange)
+            try:
+                reply = await self._reply(call)
+                if reply is not None and reply.opens is not None:
+                    reply = await self._stream(reply.opens, exchange, keys)
+            finally:
+                for key in keys:
+                    self._pending.pop(key, None)
+            if reply is not None:
+                await self._settle(reply, exchange)
         except Exception:
             await self._say(crashed(exchange), exchange)
 
@@ -266,7 +240,7 @@ class Conversation:
             **run,
         )
 
-    async def _reply(self, call: LineCall, exchange: Exchange) -> Reply | None:
+    async def _reply(self, call: LineCall) -> Reply | None:
         self._calls.add(call)
         try:
             call.start()
@@ -275,35 +249,25 @@ class Conversation:
             self._calls.discard(call)
             self._done.set()
 
-    async def _stream(self, spec: StreamSpec, exchange: Exchange, pending: Pending) -> Reply:
+    async def _stream(self, spec: StreamSpec, exchange: Exchange, keys: list[bytes]) -> Reply:
         """Serve a stream to its end, whose answer it has written by then."""
         opened = self._listens.set if spec.session else bool
         stream = LineStream(spec, self.writer, source=self.caller, opened=opened)
         self._standing = stream if spec.session else self._standing
-        pending.cancel = stream.leave
+        self._pending.update(dict.fromkeys(keys, stream.leave))
         try:
             await stream.run(stream.receive)
         except TooManyStreams:
             return busy(exchange)
         return Reply()
 
-    @contextmanager
-    def _known(self, exchange: Exchange, pending: Pending) -> Iterator[None]:
-        """Each of its requests is running meanwhile."""
-        keys = [encoder.encode(call.request.id) for call in exchange.requests]
-        self._pending.update(dict.fromkeys(keys, pending))
-        try:
-            yield
-        finally:
-            for key in keys:
-                self._pending.pop(key, None)
-
     async def _settle(self, reply: Reply, exchange: Exchange) -> None:
         """The answer, and what follows from it."""
         if begins_session(exchange):
             self._agree(reply, exchange)
         methods = {call.request.method for call in exchange.requests}
-        if self._standing is not None and not SUBSCRIBE.isdisjoint(methods):
+        subscribing = {"resources/subscribe", "resources/unsubscribe"}
+        if self._standing is not None and not subscribing.isdisjoint(methods):
             # The client is notified of what happens after the answer.
             await self._standing.reload()
         await self._say(reply, exchange)
@@ -323,7 +287,7 @@ class Conversation:
             return
         before, params = self.agreed, exchange.requests[0].request.params
         self.agreed = Agreed(session_id=session_id, revision=negotiate(dict(params)))
-        if before is not None:
+        if before.session_id is not None:
             end_session(key_of(before.session_id))
         standing, self._standing = self._standing, None
         if standing is not None:
@@ -332,7 +296,6 @@ class Conversation:
 
     async def _listen(self) -> None:
         """Return when the session is notified of changes. A second stream is refused silently."""
-        assert self.agreed is not None  # noqa: S101  notices without a session go nowhere
         exchange = Exchange(
             verb="GET", session_id=self.agreed.session_id, revision=self.agreed.revision
         )
@@ -367,7 +330,7 @@ class Conversation:
 def is_ready(exchange: Exchange) -> bool:
     """Whether the client says that its part of the handshake is done."""
     return any(
-        isinstance(notice, Notification) and notice.method == INITIALIZED
+        isinstance(notice, Notification) and notice.method == "notifications/initialized"
         for notice in exchange.notices
     )
 
@@ -411,16 +374,14 @@ def take_streams() -> Pipes:
 
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT)
-#: Of one session: itself and its logs and questions.
-SESSION_ENTRIES = 10_000
-#: Seconds.
-CENTURY = 3e9
 
 
 def process_store() -> Store:
     """In memory. The session lasts as long as the process, however long nothing happens."""
-    cache = LocMemCache(secrets.token_hex(), {"OPTIONS": {"MAX_ENTRIES": SESSION_ENTRIES}})
-    return Store(lambda: cache, idle=lambda: CENTURY)
+    # Of one session: itself and its logs and questions.
+    cache = LocMemCache(secrets.token_hex(), {"OPTIONS": {"MAX_ENTRIES": 10_000}})
+    # A century.
+    return Store(lambda: cache, idle=lambda: 3e9)
 
 
 async def serve(caller: Caller, pipes: Pipes) -> None:
@@ -434,7 +395,6 @@ async def serve(caller: Caller, pipes: Pipes) -> None:
         reading.add_done_callback(lambda task: is_over.set())
         await is_over.wait()
         await conversation.close(reading, is_hurried=not reader.has_ended)
-        reader.close()
         writer.close()
     with suppress(asyncio.CancelledError):
         await reading

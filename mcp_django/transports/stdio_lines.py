@@ -9,11 +9,11 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from queue import SimpleQueue
 from typing import Any, TypeAlias
 
 from mcp_django.protocol.render import cancelled, notification
@@ -21,6 +21,7 @@ from mcp_django.transports.call import RunningCall
 from mcp_django.transports.event_stream import EventStream
 from mcp_django.transports.exchanges import Reply, StreamSpec
 from mcp_django.transports.notifier import Reader
+from mcp_django.transports.responses import ResponseStream
 
 CHUNK = 64 * 1024
 #: Bytes that a waiting line counts for in addition to its own: a million may be empty.
@@ -47,7 +48,6 @@ class LineReader:
         self._lines: asyncio.Queue[Line | EOFError] = asyncio.Queue()
         self._changed = threading.Condition()
         self._held = 0
-        self._is_closed = False
         self.has_ended = False
         self._thread = threading.Thread(target=self._run, name="mcp-stdin", daemon=True)
         self._thread.start()
@@ -62,12 +62,6 @@ class LineReader:
             self._changed.notify()
         return line
 
-    def close(self) -> None:
-        """Nobody asks for more. A thread that waits for input ends with the process."""
-        with self._changed:
-            self._is_closed = True
-            self._changed.notify()
-
     # In the thread
 
     def _run(self) -> None:
@@ -75,10 +69,8 @@ class LineReader:
         with suppress(OSError):
             for line in self._split():
                 with self._changed:
-                    self._changed.wait_for(lambda: self._is_closed or self._held < self.limit)
+                    self._changed.wait_for(lambda: self._held < self.limit)
                     self._held += weight(line)
-                if self._is_closed:
-                    return
                 tell(self._loop, partial(self._lines.put_nowait, line))
         # Whoever reads the end finds it said.
         self.has_ended = True
@@ -86,21 +78,13 @@ class LineReader:
         tell(self._loop, self._ended)
 
     def _split(self) -> Iterator[Line]:
-        parts: list[bytes] = []
-        size = 0
-        while chunk := os.read(self.fd, CHUNK):
-            *ends, rest = chunk.split(b"\n")
-            for end in ends:
-                yield self._join(parts, end, size + len(end))
-                parts, size = [], 0
-            size += len(rest)
-            # What is too long is counted and not kept.
-            parts = [*parts, rest] if size <= self.limit else []
-        if size:
-            yield self._join(parts, b"", size)
-
-    def _join(self, parts: list[bytes], end: bytes, size: int) -> Line:
-        return b"".join([*parts, end]) if size <= self.limit else None
+        with open(self.fd, "rb", buffering=CHUNK, closefd=False) as file:
+            while line := file.readline(self.limit + 1):
+                is_whole = len(line) <= self.limit or line.endswith(b"\n")
+                yield line.removesuffix(b"\n") if is_whole else None
+                # The rest of a line that is too long is not kept.
+                while not (is_whole or not line or line.endswith(b"\n")):
+                    line = file.readline(CHUNK)
 
 
 def weight(line: Line) -> int:
@@ -115,8 +99,9 @@ class LineWriter:
         self.fd = fd
         self._loop = asyncio.get_running_loop()
         self._closed = closed
-        self._changed = threading.Condition()
-        self._waiting: deque[bytes] = deque()
+        #: Lines for the thread. None: write nothing more.
+        self._waiting: SimpleQueue[bytes | None] = SimpleQueue()
+        #: Bytes that are not written yet.
         self._size = 0
         self._is_over = False
         self._room = asyncio.Event()
@@ -126,11 +111,9 @@ class LineWriter:
     async def write(self, lines: bytes) -> None:
         """Queue whole lines, after waiting for room. A closed output drops them."""
         await self.until_room()
-        with self._changed:
-            if lines and not self._is_over:
-                self._waiting.append(lines)
-                self._size += len(lines)
-                self._changed.notify()
+        if lines and not self._is_over:
+            self._size += len(lines)
+            self._waiting.put(lines)
 
     async def until_room(self) -> None:
         await self._until_below(ROOM)
@@ -151,33 +134,26 @@ class LineWriter:
 
     def close(self) -> None:
         """Write nothing more."""
-        self._end()
+        self._is_over = True
+        self._room.set()
+        self._waiting.put(None)
+
+    def _wrote(self, size: int) -> None:
+        self._size -= size
         self._room.set()
 
     # In the thread
 
     def _run(self) -> None:
-        while (lines := self._next()) is not None:
+        while (lines := self._waiting.get()) is not None and not self._is_over:
             try:
                 left = memoryview(lines)
                 while left:
                     left = left[os.write(self.fd, left) :]
             except OSError:
-                self._end()
+                self._is_over = True
                 tell(self._loop, self._closed)
-            with self._changed:
-                self._size -= len(lines)
-            tell(self._loop, self._room.set)
-
-    def _next(self) -> bytes | None:
-        with self._changed:
-            self._changed.wait_for(lambda: self._waiting or self._is_over)
-            return None if self._is_over else self._waiting.popleft()
-
-    def _end(self) -> None:
-        with self._changed:
-            self._is_over = True
-            self._changed.notify()
+            tell(self._loop, partial(self._wrote, len(lines)))
 
 
 def tell(loop: asyncio.AbstractEventLoop, callback: Callable[[], object]) -> None:
@@ -216,21 +192,15 @@ class LineCall(RunningCall):
 
     def cancel(self) -> None:
         super().cancel()
+        # Also where the answer is ready and waits to be written.
+        self.is_cancelled = True
         # What it has said until now is not wanted any more.
         self.output.take(self.revision)
 
 
-class LineStreamWriter:
-    def __init__(self, writer: LineWriter) -> None:
-        self._writer = writer
-        self.has_ended = False
-
+class LineResponse(ResponseStream):
     async def open(self) -> None:
         """Nothing comes before the first message."""
-
-    async def frames(self, frames: bytes) -> None:
-        if not self.has_ended:
-            await self._writer.write(frames)
 
     async def keep_alive(self) -> None:
         """A pipe needs none."""
@@ -248,7 +218,11 @@ class LineStream(EventStream):
             # and notifications/cancelled in another. Clients ignore the second of the two.
             farewell = cancelled(spec.request_id, reason="The server ended the subscription.")
             spec = replace(spec, last=(*spec.last, notification(farewell, spec.revision)))
-        super().__init__(spec, LineStreamWriter(writer), source=source)
+
+        async def send(event: dict[str, Any]) -> None:
+            await writer.write(event.get("body", b""))
+
+        super().__init__(spec, LineResponse(send), source=source)
         self._opened_to = opened
         self._left = asyncio.Event()
 

@@ -61,8 +61,8 @@ HTTP = Room(
         # HTTP+SSE
         "transports/http_sse.py": [
             (
-                'BEFORE_HANDSHAKE = frozenset({"initialize", "ping"})',
-                'BEFORE_HANDSHAKE = frozenset({"initialize", "ping", "tools/list"})',
+                'method not in ("initialize", "ping"):',
+                'method not in ("initialize", "ping", "tools/list"):',
             ),
             ("for pause in (*PAUSES, None):", "for pause in (None,):"),
             ("if page is None or page.has_gap:", "if page is None:"),

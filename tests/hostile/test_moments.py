@@ -152,7 +152,6 @@ def sizes(hub):
         hub._audiences,
         hub._counts,
         hub._callbacks,
-        hub._claims,
         hub._tasks,
         hub.writers._tasks,
     )

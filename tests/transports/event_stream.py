@@ -143,8 +143,5 @@ async def looked() -> None:
 
 def turn_the_wheel(seconds: int = KEEP_ALIVE) -> None:
     """As if so many seconds went by. A quiet stream waits that long for a sign of life."""
-    hub = get_hub()
     for _ in range(seconds):
-        if hub._tick is not None:
-            hub._tick.cancel()
-        hub._turn()
+        get_hub()._turn()

@@ -12,7 +12,7 @@ from twisted.web import http
 from twisted.web.test.requesthelper import DummyChannel
 
 from mcp_django.transports import http_sse
-from mcp_django.transports.http_sse import HTTPSSEApplication, stream_here
+from mcp_django.transports.http_sse import HTTPSSEApplication
 from mcp_django.transports.hub import get_hub
 from mcp_django.transports.responses import Brake, brake_of
 from mcp_django.transports.sessions import key_of
@@ -64,7 +64,7 @@ def application():
 
 async def called(session, text):
     """A call whose answer waits: its id."""
-    waiting = stream_here(get_hub(), key_of(session.id))
+    waiting = get_hub().find(key_of(session.id))
     before = waiting.unsent
     params = {"name": "echo", "arguments": {"text": text}}
     number = await session.send("tools/call", params)
@@ -80,7 +80,7 @@ async def test_an_answer_for_which_there_is_no_room_becomes_an_error_and_more_is
     session = await HTTPSSEClient(client, application=application).begin()
     application.requests[0].producers[0].pauseProducing()
     first = await called(session, "x" * 1000)
-    waiting = stream_here(get_hub(), key_of(session.id))
+    waiting = get_hub().find(key_of(session.id))
     room = waiting.unsent + 500
     monkeypatch.setattr(http_sse, "MOST_UNSENT", room)
 
@@ -107,7 +107,7 @@ async def test_a_lost_connection_lets_go_of_what_waits(client, application):
     application.requests[0].lose()
     await session.leave()
 
-    assert stream_here(get_hub(), key_of(session.id)) is None
+    assert get_hub().find(key_of(session.id)) is None
     assert application.requests[0].producers == []
 
 

@@ -20,7 +20,7 @@ from mcp_django.stores.sessions import get_store
 from mcp_django.subscriptions.topics import TOOLS
 from mcp_django.transports import http_sse
 from mcp_django.transports.call_log import log_topic
-from mcp_django.transports.http_sse import index_of, stream_here
+from mcp_django.transports.http_sse import index_of
 from mcp_django.transports.hub import get_hub
 from mcp_django.transports.sessions import key_of
 from tests.oracle import assert_valid_message
@@ -239,7 +239,7 @@ async def test_a_stream_that_the_server_ends_ends_its_session(sse, is_revoked):
 
 async def test_a_stream_that_is_over_is_not_shown_again(sse):
     session = await sse().open()
-    stream = stream_here(get_hub(), key_of(session.id))
+    stream = get_hub().find(key_of(session.id))
     kept = await sync_to_async(get_store().session)(key_of(session.id))
     await session.leave()
 
@@ -418,7 +418,7 @@ def store():
 
 
 def stream_of(session):
-    return stream_here(get_hub(), key_of(session.id))
+    return get_hub().find(key_of(session.id))
 
 
 @pytest.mark.thorough
@@ -426,14 +426,13 @@ async def test_answers_are_not_dropped_while_nobody_reads_them(store, elsewhere,
     session = await sse(posts=elsewhere).begin()
     stream = stream_of(session)
     # As if it had not come back from its last look.
-    stream._is_reading = True
+    await stream._looking.acquire()
 
     accepted = []
     while (posted := await session.post({**PINGING, "id": f"p{len(accepted)}"})).status == 202:
         accepted.append(f"p{len(accepted)}")
     await elsewhere.settled()
-    stream._is_reading = False
-    stream._nudged()
+    stream._looking.release()
 
     assert (posted.status, len(accepted)) == (503, 63)
     assert {(await session.response())["id"] for _ in accepted} == set(accepted)

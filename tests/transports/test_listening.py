@@ -23,7 +23,7 @@ from mcp_django.stores.sessions import Store
 from mcp_django.subscriptions.outbox import outbox, publish
 from mcp_django.subscriptions.topics import EVERYTHING, Change
 from mcp_django.transports import layer, notifier, responses
-from mcp_django.transports.hub import RecentChanges, get_hub
+from mcp_django.transports.hub import get_hub
 from mcp_django.transports.threads import lanes
 from tests.changed import list_changed
 from tests.spec import requirement
@@ -416,7 +416,7 @@ async def test_a_change_of_another_process_is_told_and_all_of_them_where_any_was
     monkeypatch.setattr(layer, "get_layer", lambda: fake)
     # The outbox has found out whom to tell already.
     monkeypatch.setattr(outbox, "_default", None)
-    monkeypatch.setattr(outbox, "_is_made", True)
+    monkeypatch.setattr(outbox, "_unmade", None)
     stream = await listen(client, uri, toolsListChanged=True)
 
     message = from_another(layer.encode([Change(topic=uri)]))
@@ -431,13 +431,13 @@ async def test_a_change_of_another_process_is_told_and_all_of_them_where_any_was
 
 async def test_the_wheel_stands_still_when_the_last_stream_is_gone(client, uri, listen):
     stream = await listen(client, uri, toolsListChanged=True)
-    turn_the_wheel(1)
-    assert get_hub()._tick is not None
+    get_hub()._tick()
+    assert get_hub()._is_ticking
 
     await stream.left()
-    turn_the_wheel(1)
+    get_hub()._tick()
 
-    assert get_hub()._tick is None
+    assert not get_hub()._is_ticking
 
 
 async def test_what_fails_on_the_side_is_logged(caplog):
@@ -452,12 +452,17 @@ async def test_what_fails_on_the_side_is_logged(caplog):
 
 async def test_of_more_changes_than_are_kept_anything_may_have_changed(monkeypatch):
     monkeypatch.setattr("mcp_django.transports.hub.MOST", 2)
-    recent = RecentChanges()
-    for number in range(3):
-        recent.add(Change(topic=str(number)), at=number)
+    hub = get_hub()
+    hub.take(frozenset({Change(topic="0")}))
+    await settled()
+    start = hub.loop.time()
+    hub.take(frozenset({Change(topic="1")}))
+    await settled()
 
-    assert [change.is_whole for change in recent.of("unknown", since=0)] == [True]
-    assert list(recent.of("unknown", since=1)) == []
+    assert [change.topic for change in hub.recent_changes(start)] == ["1"]
+    hub.take(frozenset({Change(topic="2")}))
+    await settled()
+    assert [change.topic for change in hub.recent_changes(start)] == ["2", "1", ""]
 
 
 # The store

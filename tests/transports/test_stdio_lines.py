@@ -58,18 +58,6 @@ async def test_what_nobody_asks_for_is_not_read_without_bounds(pipe):
 
 
 @pytest.mark.asyncio
-async def test_a_reader_that_is_closed_ends_its_thread(pipe):
-    reader = LineReader(pipe[0], limit=10, ended=bool)
-    os.write(pipe[1], b"0123456789\n" * 3)
-    await reader.line()
-
-    reader.close()
-
-    await asyncio.to_thread(reader._thread.join, PATIENCE)
-    assert not reader._thread.is_alive()
-
-
-@pytest.mark.asyncio
 async def test_a_loop_that_is_over_is_told_nothing(pipe):
     async def begin():
         return LineReader(pipe[0], limit=10, ended=bool)

@@ -50,7 +50,7 @@ class Command(BaseCommand):
         # Before anybody is asked: what that prints is no message.
         pipes = take_streams()
         try:
-            caller.identify()
+            caller.recognize(caller.request())
         except (AuthenticationFailed, TooManyRequests):
             raise CommandError(
                 f"There is no active user {user!r}." if user else f"{TOKEN} is not valid."
