@@ -13,6 +13,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable
 from functools import cache, partial
+from glob import glob
 from importlib.util import find_spec
 
 import pytest
@@ -38,7 +39,9 @@ def is_installed(*modules: str) -> bool:
 
 
 #: Where Debian keeps servers, which need not be on everybody's path.
-PLACES = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin"])
+PLACES = os.pathsep.join(
+    [os.environ.get("PATH", os.defpath), "/usr/sbin", *glob("/usr/lib/postgresql/*/bin")]
+)
 
 
 def is_on_path(program: str) -> bool:
@@ -57,7 +60,19 @@ SERVICES: dict[str, Callable[[], bool]] = {
     "redis": partial(answers, "REDIS", 6379),
     **{
         name: partial(is_on_path, name)
-        for name in ("chromium", "curl", "git", "make", "nginx", "node", "npm", "pgbouncer")
+        for name in (
+            "chromium",
+            "curl",
+            "git",
+            "initdb",
+            "make",
+            "mariadbd",
+            "nginx",
+            "node",
+            "npm",
+            "pgbouncer",
+            "setpriv",
+        )
     },
     # The extras of the package.
     "daphne": partial(is_installed, "daphne"),
