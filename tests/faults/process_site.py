@@ -6,6 +6,7 @@ import json
 import os
 import sys
 import time
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +54,15 @@ def hold(ctx: mcp.Context, file: str) -> str:
     while not Path(file).exists():
         time.sleep(0.01)
     return "held"
+
+
+@mcp.tool(read_only=True, permission=everybody)
+def set_clock_back(ctx: mcp.Context, seconds: int) -> str:
+    """Set the clock of this process back."""
+    from time_machine import travel
+
+    travel(datetime.now(UTC) - timedelta(seconds=seconds)).start()
+    return "set"
 
 
 def prepare() -> dict[str, str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from http.client import HTTPException
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from urllib.error import HTTPError
 from urllib.request import urlopen
@@ -274,27 +275,34 @@ def check_all_is_well(site: Site, people: list[Person]) -> None:
         raise AssertionError("Bob is in the session of Ada.")
 
 
-class Postgres:
-    """A server with a cluster of its own, which ends with the test."""
+class DatabaseServer:
+    """One of the test's own, which may crash and be started again, and ends with the test."""
 
-    def __init__(self, folder: Path) -> None:
-        self.port, self.folder = free_port(), folder
+    #: Who runs it in place of root.
+    user: str
+
+    def __init__(self) -> None:
+        self.port = free_port()
+        self.folder = TemporaryDirectory()
         self.run_as: list[str] = []
         if os.geteuid() == 0:
-            # It refuses to be run by root.
-            shutil.chown(folder, "postgres", "postgres")
-            ids = ("--reuid=postgres", "--regid=postgres", "--clear-groups", "--pdeathsig=INT")
-            self.run_as = ["setpriv", *ids, "--"]
-        make = [path_of("initdb"), "--auth=trust", "--username=postgres", "--no-sync", "data"]
-        self.options = {"cwd": folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        subprocess.run([*self.run_as, *make], check=True, **self.options)
+            shutil.chown(self.folder.name, self.user)
+            ids = (f"--reuid={self.user}", f"--regid={self.user}", "--clear-groups")
+            self.run_as = ["setpriv", *ids, "--pdeathsig=INT", "--"]
+        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self.options: dict[str, Any] = {"cwd": self.folder.name, **quiet}
+        subprocess.run([*self.run_as, *self.make()], check=True, **self.options)
         self.start()
 
+    def __enter__(self) -> DatabaseServer:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.kill()
+        self.folder.cleanup()
+
     def start(self) -> None:
-        server = Path(path_of("initdb")).resolve().with_name("postgres")
-        where = ("-p", str(self.port), "-k", str(self.folder), "-h", "127.0.0.1")
-        command = [*self.run_as, server, "-D", "data", "-F", *where]
-        self.process = start(command, **self.options)
+        self.process = start([*self.run_as, *self.serve()], **self.options)
         wait_for(self.port)
 
     def kill(self) -> None:
@@ -303,10 +311,51 @@ class Postgres:
         self.process.wait()
 
     @property
+    def where(self) -> dict[str, str]:
+        return {"HOST": "127.0.0.1", "PORT": str(self.port)}
+
+
+class PostgreSQL(DatabaseServer):
+    user = "postgres"
+
+    def make(self) -> list[str]:
+        return [path_of("initdb"), "--auth=trust", "--username=postgres", "--no-sync", "data"]
+
+    def serve(self) -> list[str]:
+        server = Path(path_of("initdb")).resolve().with_name("postgres")
+        return [str(server), "-D", "data", "-F", "-p", str(self.port), "-k", self.folder.name]
+
+    @property
     def database(self) -> dict[str, Any]:
-        where = {"HOST": "127.0.0.1", "PORT": str(self.port)}
         engine = "django.db.backends.postgresql"
-        return {"ENGINE": engine, "NAME": "postgres", "USER": "postgres", **where}
+        return {"ENGINE": engine, "NAME": "postgres", "USER": "postgres", **self.where}
+
+
+class MariaDB(DatabaseServer):
+    user = "mysql"
+
+    def make(self) -> list[str]:
+        rights = "--auth-root-authentication-method=normal"
+        return [path_of("mariadb-install-db"), "--no-defaults", f"--datadir={self.data}", rights]
+
+    def serve(self) -> list[str]:
+        where = (f"--port={self.port}", "--bind-address=127.0.0.1", f"--socket={self.data}.sock")
+        return [path_of("mariadbd"), "--no-defaults", f"--datadir={self.data}", *where]
+
+    def kill(self) -> None:
+        # SIGQUIT would be its orderly end.
+        self.process.kill()
+        self.process.wait()
+
+    @property
+    def data(self) -> str:
+        return f"{self.folder.name}/data"
+
+    @property
+    def database(self) -> dict[str, Any]:
+        engine, options = "django.db.backends.mysql", {"charset": "utf8mb4"}
+        # Every server has this schema from the start.
+        return {"ENGINE": engine, "NAME": "test", "USER": "root", "OPTIONS": options, **self.where}
 
 
 def sqlite(folder: Path) -> dict[str, Any]:

@@ -13,14 +13,20 @@ import signal
 from contextlib import suppress
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import msgspec
 import pytest
 
 from mcp_django.protocol.errors import INTERNAL_ERROR
 from mcp_django.testing import ProtocolFailure
-from tests.faults.processes import Postgres, Site, check_all_is_well, refusal, sqlite
+from tests.faults.processes import (
+    MariaDB,
+    PostgreSQL,
+    Site,
+    check_all_is_well,
+    refusal,
+    sqlite,
+)
 from tests.served import SocketClient
 from tests.transports.live_servers import Answer
 from tests.transports.test_layer import PUBSUB, Redis
@@ -105,35 +111,36 @@ def test_redis_hangs_and_goes_on(over_redis, redis):
     assert sessions_of(people) == before
 
 
-@pytest.mark.needs("initdb", "setpriv")
-def test_postgresql_crashes_and_is_started_again():
-    with TemporaryDirectory() as folder:
-        postgres = Postgres(Path(folder))
-        try:
-            with Site(postgres.database) as site:
-                server = site.serve()
-                people = site.people(server, server)
-                check_all_is_well(site, people)
-                before = sessions_of(people)
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(PostgreSQL, marks=pytest.mark.needs("initdb", "setpriv")),
+        pytest.param(MariaDB, marks=pytest.mark.needs("mariadbd", "setpriv")),
+    ],
+)
+def test_a_database_crashes_and_is_started_again(kind):
+    with kind() as database, Site(database.database) as site:
+        server = site.serve()
+        people = site.people(server, server)
+        check_all_is_well(site, people)
+        before = sessions_of(people)
 
-                postgres.kill()
-                for person in people:
-                    assert refusal(person.write)
-                    for subscription in person.subscriptions:
-                        assert refusal(subscription.try_to_read)
-                assert server.health == 503
-                server.logs("This process cannot answer calls: ")
-                postgres.start()
-                check_all_is_well(site, people)
-                assert server.health == 200
+        database.kill()
+        for person in people:
+            assert refusal(person.write)
+            for subscription in person.subscriptions:
+                assert refusal(subscription.try_to_read)
+        assert server.health == 503
+        server.logs("This process cannot answer calls: ")
+        database.start()
+        check_all_is_well(site, people)
+        assert server.health == 200
 
-                # Nobody calls meanwhile, and connections look as if they were open.
-                postgres.kill()
-                postgres.start()
-                check_all_is_well(site, people)
-                assert sessions_of(people) == before
-        finally:
-            postgres.kill()
+        # Nobody calls meanwhile, and connections look as if they were open.
+        database.kill()
+        database.start()
+        check_all_is_well(site, people)
+        assert sessions_of(people) == before
 
 
 def hold(person, file):
@@ -261,3 +268,16 @@ def test_the_disk_of_sqlite_is_full(site):
     assert sessions_of(people) == before
     print(server.log)
     assert 0
+
+
+def test_the_clock_is_set_back(site):
+    pytest.importorskip("time_machine")  # not in the group of the gate
+    server = site.serve(FAULTS_SETTINGS=json.dumps({"RATE": "LIMIT"}))
+    people = site.people(server, server)
+    check_all_is_well(site, people)
+    before = sessions_of(people)
+
+    people[0].caller.data("set_clock_back", seconds=3600)
+
+    check_all_is_well(site, people)
+    assert sessions_of(people) == before
