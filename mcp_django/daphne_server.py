@@ -197,7 +197,8 @@ class DaphneServer(Server):  # type: ignore[misc]  # Daphne has no types
 
     async def handle_reply(self, protocol: Any, message: dict[str, Any]) -> None:
         await super().handle_reply(protocol, message)
-        is_http = isinstance(protocol, DaphneRequest) and protocol.channel is not None
+        # Twisted takes the channel away from a request that is answered.
+        is_http = isinstance(protocol, DaphneRequest) and getattr(protocol, "channel", None)
         if is_http and message.get("more_body"):
             # Streams of events have a brake already.
             await (protocol.producer or Brake(protocol)).until_room()
