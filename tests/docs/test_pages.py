@@ -255,6 +255,17 @@ def test_a_table_lists_all_that_the_code_has(page, heading, names):
     assert set(column(page, heading, number)) == set(names)
 
 
+def test_every_fault_of_a_running_site_has_a_row_and_every_row_has_a_test():
+    ours = "tests/faults/test_processes.py"
+    named = column(HOWTO / "faults.md", "# When a part of the site fails", 3)
+    rows = [name.split("::") for name in named]
+
+    for file, test in rows:
+        assert f"\ndef {test}(" in (ROOT / file).read_text()
+    written = re.findall(r"^def (test_\w+)", (ROOT / ours).read_text(), re.MULTILINE)
+    assert sorted(test for file, test in rows if file == ours) == sorted(written)
+
+
 def test_every_check_is_listed():
     sources = (path.read_text() for path in (ROOT / "mcp_django").glob("**/checks.py"))
     page = (REFERENCE / "checks.md").read_text()

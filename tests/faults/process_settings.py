@@ -23,3 +23,10 @@ MCP_DJANGO |= {  # noqa: F405
     **json.loads(os.environ.get("FAULTS_SETTINGS", "{}")),
 }
 SILENCED_SYSTEM_CHECKS = ["mcp_django.I002"]
+# The lines that say that something works again are at INFO.
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "handlers": {"console": {"class": "logging.StreamHandler"}},
+    "loggers": {"mcp_django.streams": {"handlers": ["console"], "level": "INFO"}},
+}
