@@ -281,7 +281,7 @@ def test_the_clock_is_set_back(site):
     ada, bob = people
     with pytest.raises(ProtocolFailure, match="HTTP 429"):
         call_again_and_again(bob)
-    ada.caller.data("set_clock_back", seconds=3600)
+    ada.caller.call_tool("set_clock_back", seconds=3600)
 
     # Bob waits for no minute that has been.
     check_all_is_well(site, people)
