@@ -12,8 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model
 
+from mcp_django.connections import raise_if_lost
 from mcp_django.exceptions import NotFound, QueryError, ToolError
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import parse_key, spell_key
@@ -66,7 +68,8 @@ def admit_all(
 ) -> dict[str, Verdict]:
     """The verdict on each URI: one query for all the records of a model.
 
-    Never raises what the site or a database raises: then the URIs of that model are SILENT.
+    Never raises what the site or a database raises: then the URIs of that model are SILENT. But
+    raises what a lost connection does, since nobody knows what would be read later.
     """
     verdicts: dict[str, Verdict] = {}
     wanted: dict[tuple[ModelExposure, str], dict[str, Record]] = {}
@@ -74,6 +77,7 @@ def admit_all(
         try:
             record = look_up(rights, uri)
         except Exception as error:
+            raise_if_lost(error, using=DEFAULT_DB_ALIAS)
             if not isinstance(error, ToolError):
                 logger.exception("What a subscription is about cannot be told.")
             verdicts[uri] = Verdict.SILENT
@@ -84,10 +88,11 @@ def admit_all(
             verdicts[uri] = Verdict.GONE
         else:
             wanted.setdefault((record.exposure, record.using), {})[uri] = record
-    for records in wanted.values():
+    for (_, using), records in wanted.items():
         try:
             visible = visible_records(rights, records, existence=existence)
-        except Exception:
+        except Exception as error:
+            raise_if_lost(error, using=using)
             logger.exception("Who may hear of these records cannot be told.")
             verdicts.update(dict.fromkeys(records, Verdict.SILENT))
             continue
