@@ -13,6 +13,7 @@ if DATABASES["default"]["ENGINE"].endswith("mysql"):
     import pymysql  # type: ignore[import-untyped]
 
     pymysql.install_as_MySQLdb()
+CACHES["redis"]["KEY_PREFIX"] = "own"  # noqa: F405
 # As docs/howto/deploying.md has it.
 CACHES["redis"]["OPTIONS"] = {"socket_timeout": 2, "socket_connect_timeout": 2}  # noqa: F405
 MCP_DJANGO |= {  # noqa: F405
