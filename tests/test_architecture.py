@@ -116,10 +116,10 @@ BUDGET = {
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_195,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_346,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_351,
     ("stores", "transports"): 7_726,
     ("admin",): 4_204,
-    ("", "templating", "testing", "management", "templatetags"): 5_403,
+    ("", "templating", "testing", "management", "templatetags"): 5_411,
     ("oauth",): 1_779,
 }
 
