@@ -135,13 +135,6 @@ def refresh_connections() -> None:
                 connection.close()
 
 
-def raise_if_lost(error: Exception, *, using: str) -> None:
-    """Raise `error` again if it is there because the database cannot be reached any more."""
-    connection = connections[using]
-    if isinstance(error, Error) and (connection.connection is None or not connection.is_usable()):
-        raise error
-
-
 def release_connections() -> None:
     """After a call."""
     close_old_connections()

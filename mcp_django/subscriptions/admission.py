@@ -12,11 +12,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from django.db import DEFAULT_DB_ALIAS
 from django.db.models import Model
 
-from mcp_django.connections import raise_if_lost
 from mcp_django.exceptions import NotFound, QueryError, ToolError
+from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import parse_key, spell_key
 from mcp_django.exposure.permissions import Rights
@@ -68,8 +67,8 @@ def admit_all(
 ) -> dict[str, Verdict]:
     """The verdict on each URI: one query for all the records of a model.
 
-    Never raises what the site or a database raises: then the URIs of that model are SILENT. But
-    raises what a lost connection does, since nobody knows what would be read later.
+    Never raises what the site raises: then the URIs of that model are SILENT. Raises the errors of
+    a database: its streams are to be notified later.
     """
     verdicts: dict[str, Verdict] = {}
     wanted: dict[tuple[ModelExposure, str], dict[str, Record]] = {}
@@ -77,7 +76,7 @@ def admit_all(
         try:
             record = look_up(rights, uri)
         except Exception as error:
-            raise_if_lost(error, using=DEFAULT_DB_ALIAS)
+            raise_lost_database(error)
             if not isinstance(error, ToolError):
                 logger.exception("What a subscription is about cannot be told.")
             verdicts[uri] = Verdict.SILENT
@@ -88,11 +87,11 @@ def admit_all(
             verdicts[uri] = Verdict.GONE
         else:
             wanted.setdefault((record.exposure, record.using), {})[uri] = record
-    for (_, using), records in wanted.items():
+    for records in wanted.values():
         try:
             visible = visible_records(rights, records, existence=existence)
         except Exception as error:
-            raise_if_lost(error, using=using)
+            raise_lost_database(error)
             logger.exception("Who may hear of these records cannot be told.")
             verdicts.update(dict.fromkeys(records, Verdict.SILENT))
             continue

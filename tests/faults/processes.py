@@ -351,6 +351,9 @@ class MariaDB(DatabaseServer):
 
     @property
     def database(self) -> dict[str, Any]:
+        import pymysql  # type: ignore[import-untyped]
+
+        pymysql.install_as_MySQLdb()
         engine, options = "django.db.backends.mysql", {"charset": "utf8mb4"}
         # Every server has this schema from the start.
         return {"ENGINE": engine, "NAME": "test", "USER": "root", "OPTIONS": options, **self.where}
