@@ -116,10 +116,10 @@ BUDGET = {
     tuple(
         f"exposure/{name}" for name in ("functions", "prompts", "questions", "resources", "tools")
     ): 7_195,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_351,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_350,
     ("stores", "transports"): 7_726,
     ("admin",): 4_204,
-    ("", "templating", "testing", "management", "templatetags"): 5_411,
+    ("", "templating", "testing", "management", "templatetags"): 5_404,
     ("oauth",): 1_779,
 }
 

@@ -21,6 +21,7 @@ MCP_DJANGO |= {  # noqa: F405
     "HEALTH": True,
     "PUBLIC_URL": "http://localhost",
     "SESSION_CACHE": os.environ["FAULTS_CACHE"],
+    "WORK_THREADS": 4,
     **json.loads(os.environ.get("FAULTS_SETTINGS", "{}")),
 }
 SILENCED_SYSTEM_CHECKS = ["mcp_django.I002"]
