@@ -342,15 +342,15 @@ def judge_through(chain: Chain, stream: Subscriber, group: GroupUpdates) -> Verd
 
     def look(request: HttpRequest) -> HttpResponseBase:
         try:
-            principal = caller.recognize(request)
+            # The copy has the tenant, which is part of its key.
+            principal = own_copy(caller.recognize(request))
             check_reader(principal, group.stream_group)
         except REFUSALS as error:
             verdicts.append(error)
         else:
             if not caller.is_replaced(principal):
-                own = own_copy(principal)
-                request.user = own.user
-                verdicts.append(group.judge(Rights(request, own)))
+                request.user = principal.user
+                verdicts.append(group.judge(Rights(request, principal)))
         return HttpResponse()
 
     with chain.responding(request, look):
