@@ -29,6 +29,7 @@ def get_mcp_application(*, http: Any = None, websocket: Any = None, path: str = 
     from django.core.handlers.asgi import ASGIHandler
 
     from mcp_django.auth import resource
+    from mcp_django.conf import get_config
     from mcp_django.exposure.registry import registry
     from mcp_django.transports.health import HealthApplication
     from mcp_django.transports.http_sse import MESSAGES, STREAM, HTTPSSEApplication
@@ -41,7 +42,8 @@ def get_mcp_application(*, http: Any = None, websocket: Any = None, path: str = 
     resource.routed_to(own)
     http_sse = HTTPSSEApplication.as_asgi()
     routes: dict[str, Any] = {own: MCPApplication.as_asgi()}
-    routes[f"{own}/health"] = HealthApplication()
+    if get_config().health:
+        routes[f"{own}/health"] = HealthApplication()
     routes |= {f"{own}/{end}": http_sse for end in (STREAM, MESSAGES)}
 
     async def route(scope: Any, receive: Any, send: Any) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from django.urls import re_path
 
+from mcp_django.conf import get_config
 from mcp_django.transports.health import HealthApplication
 from mcp_django.transports.http_sse import HTTPSSEApplication
 from mcp_django.transports.streamable_http import MCPApplication
@@ -15,5 +16,7 @@ http_urlpatterns = [
     # Channels routes to ASGI applications what Django routes to views.
     re_path(r"^mcp/?$", MCPApplication.as_asgi()),  # type: ignore[arg-type]
     re_path(r"^mcp/(?:sse|messages)/?$", HTTPSSEApplication.as_asgi()),  # type: ignore[arg-type]
-    re_path(r"^mcp/health$", HealthApplication()),  # type: ignore[arg-type]
 ]
+if get_config().health:
+    health = re_path(r"^mcp/health$", HealthApplication())  # type: ignore[arg-type]
+    http_urlpatterns.append(health)

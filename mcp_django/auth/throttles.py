@@ -42,9 +42,9 @@ completions = counted("completions", limit=lambda: get_config().completions_per_
 failed_calls = counted("failed calls", limit=lambda: get_config().failures_per_minute)
 #: Refusals that are recorded: the first of a minute, so that a flood stays cheap.
 refusals = counted("refusals", limit=lambda: 1)
-failures = counted("failures", limit=lambda: MOST_FAILURES)
+failures = counted("failures", limit=lambda: MOST_FAILURES, is_of_strangers=True)
 #: Clients that register themselves with mcp_django.oauth, per address.
-registrations = counted("registrations", limit=lambda: 10)
+registrations = counted("registrations", limit=lambda: 10, is_of_strangers=True)
 
 
 def is_first_refusal(principal: Principal) -> bool:

@@ -58,6 +58,9 @@ class Windows:
     _: KW_ONLY
     limit: Callable[[], float]
     shared: SharedCounts | None = None
+    #: Whether keys are of callers whom nobody knows. They have a document of their own: whoever
+    #: comes from many addresses would fill that of the users.
+    is_of_strangers: bool = False
     size: int = MOST_KEYS
     clock: Callable[[], float] = time.time
 
@@ -169,13 +172,25 @@ class SharedCounts:
         atomic in Django's cache in a database, and with an entry for each key strangers with many
         addresses would push sessions out of a cache that holds so many entries.
         """
+        using = database_of(self.documents.cache)
+        if using is not None and not turns.is_free(using):
+            # Calls would wait for it. The next count tries again.
+            return
+        with nullcontext() if using is None else turns.alone(using):
+            for name in ("counts", "stranger-counts"):
+                is_of_strangers = name != "counts"
+                some = [w for w in self.limits if w.is_of_strangers == is_of_strangers]
+                self._exchange(name, some)
+
+    def _exchange(self, name: str, limits: list[Windows]) -> None:
         minute = int(self.limits[0].clock() // MINUTE)
         current: dict[str, tuple[Window, float]] = {}
-        for windows in self.limits:
+        for windows in limits:
             current |= windows.of_minute(minute)
-        name, using = f"counts:{minute}", database_of(self.documents.cache)
-        alone = nullcontext() if using is None else turns.alone(using)
-        with alone, self.documents.locked(name) as put:
+        if not current:
+            return
+        name = f"{name}:{minute}"
+        with self.documents.locked(name) as put:
             totals: dict[str, float] = self.documents.get(name) or {}
             for digest, (window, count) in current.items():
                 if digest in totals or len(totals) < MOST_KEYS:

@@ -11,6 +11,7 @@ from typing import Any
 from django.db import (
     DataError,
     Error,
+    InterfaceError,
     InternalError,
     OperationalError,
     connections,
@@ -157,13 +158,21 @@ def raise_lost_database(error: Exception) -> None:
         raise error
 
 
+def raise_unreachable_database(error: Exception) -> None:
+    """Raise an error of a database that will answer later. Any other comes again each time."""
+    if not isinstance(error, OperationalError | InterfaceError):
+        return
+    if not (is_missing_table(error) or is_timeout(error)):
+        raise error
+
+
 def is_missing_table(error: Error) -> bool:
     """SQLite: no such table. PostgreSQL: 42P01. MariaDB and MySQL: 1146."""
     state = getattr(error.__cause__, "sqlstate", None)
     return "no such table" in str(error) or state == "42P01" or error.args[:1] == (1146,)
 
 
-def is_timeout(error: OperationalError) -> bool:
+def is_timeout(error: Error) -> bool:
     """SQLite: interrupted. PostgreSQL: 57014. MariaDB: 1969. MySQL: 3024."""
     state = getattr(error.__cause__, "sqlstate", None)
     number = error.args[0] if error.args else None

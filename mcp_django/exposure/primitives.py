@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import logging
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, replace
@@ -46,16 +45,6 @@ BUILT_IN = WRITES | frozenset(
 )
 
 
-class Lane(enum.Enum):
-    """Which threads run a call: few and quick, or many and slow."""
-
-    QUERY = "query"
-    WORK = "work"
-    #: For what sessions and streams keep. On SQLite it waits while a tool of the project writes,
-    #: and no call that only reads waits with it.
-    STORE = "store"
-
-
 @dataclass(frozen=True, kw_only=True)
 class PendingCall:
     """Async code of the site, arguments bound: the loop awaits it, a thread makes the result.
@@ -89,9 +78,6 @@ class Tool(Protocol):
 
     @property
     def definition(self) -> ToolDefinition: ...
-
-    @property
-    def lane(self) -> Lane: ...
 
     @property
     def asks(self) -> bool:

@@ -16,12 +16,15 @@ from mcp_django.context import CallContext
 from mcp_django.models import CallRecord
 from mcp_django.protocol.errors import INTERNAL_ERROR
 from mcp_django.protocol.jsonrpc import Request
+from mcp_django.protocol.methods import METHODS
 from mcp_django.protocol.negotiation import meta_of
 from mcp_django.tracing import SCOPE
 
 #: What of `_meta` says which trace a call belongs to (W3C Trace Context). Not the baggage: code of
 #: the site would pass on to other services what a client made up.
 TRACE_CONTEXT = ("traceparent", "tracestate")
+#: In place of a method that does not exist.
+UNKNOWN_METHOD = "_OTHER"
 #: Upper bounds of the histogram in seconds, as the conventions have them.
 DURATION_BOUNDS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 30, 60, 120, 300)
 #: The attribute that names the target of a method.
@@ -43,7 +46,8 @@ class CallSpan:
 
         self._request = request
         self._attributes: dict[str, Any] = {
-            "mcp.method.name": request.method[:80],
+            # Each value is a series of the metric. What peers make up is one of them.
+            "mcp.method.name": request.method if request.method in METHODS else UNKNOWN_METHOD,
             "mcp.protocol.version": context.revision.value,
             "jsonrpc.request.id": str(request.id),
         }
@@ -57,10 +61,10 @@ class CallSpan:
         ambient = trace.get_current_span().get_span_context()
         self._span = trace.get_tracer(SCOPE).start_span(
             self._attributes["mcp.method.name"],
-            context=propagate.extract(carrier),
+            context=propagate.extract(carrier) if carrier else None,
             kind=trace.SpanKind.SERVER,
             attributes=self._attributes,
-            # Of the HTTP request, which may serve several.
+            # The span of the HTTP request, where that is not the parent.
             links=[trace.Link(ambient)] if carrier and ambient.is_valid else (),
         )
         self._started = time.perf_counter()

@@ -38,6 +38,8 @@ LOCK, LAST_OF_LOCK = 30, 10
 PATIENCE = 5.0
 #: Seconds before the second attempt, at most; doubled for each further one.
 PAUSE, LONGEST_PAUSE = 0.002, 0.1
+#: Seconds after which a client may try again what the cache could not answer.
+RETRY_AFTER = "5"
 #: Entries that are asked for at once.
 CHUNK = 200
 
@@ -90,11 +92,19 @@ def attempts(end: float | None = None) -> Iterator[None]:
         time.sleep(random.uniform(0, pause))  # noqa: S311  not a secret
         pause = min(2 * pause, LONGEST_PAUSE)
     logger.warning("What sessions are to remember cannot be written: others are in the way.")
-    raise ProtocolError(INTERNAL_ERROR, "The site is busy. Try again later.", status=503)
+    raise unavailable("The site is busy. Try again later.")
+
+
+def unavailable(sentence: str) -> ProtocolError:
+    return ProtocolError(
+        INTERNAL_ERROR, sentence, status=503, headers=(("Retry-After", RETRY_AFTER),)
+    )
 
 
 class Documents:
-    """Each method raises ProtocolError where others are in the way for too long."""
+    """Each method raises ProtocolError with status 503 where others are in the way for too long,
+    and where the cache does not answer.
+    """
 
     def __init__(self, make: Callable[[], BaseCache]) -> None:
         self._make = make
@@ -179,6 +189,9 @@ class Documents:
             next(waiting)
             try:
                 return operation(*arguments)
-            except OperationalError as error:
-                if not is_contention(error):
-                    raise
+            except Exception as error:
+                # What it raises depends on the backend: values are of built-in types, so it is
+                # never about them.
+                if not isinstance(error, OperationalError) or not is_contention(error):
+                    logger.error("The cache of sessions cannot be used: %r", error)
+                    raise unavailable("Sessions cannot be used now. Try again later.") from error

@@ -80,6 +80,10 @@ class Turns:
             self._calls = max(self._calls - 1, 0)
             self._changed.notify_all()
 
+    def is_free(self, using: str) -> bool:
+        """Return whether a write over this connection would wait for no call now."""
+        return not (self._calls and is_deferred(connections.settings[using]))
+
     @contextmanager
     def alone(self, using: str) -> Iterator[None]:
         """Run a write that belongs to no call, over a connection that no call uses meanwhile.

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from django.db.models import Model
 
 from mcp_django.exceptions import NotFound, QueryError, ToolError
-from mcp_django.exposure.limits import raise_lost_database
+from mcp_django.exposure.limits import raise_unreachable_database
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.paths import parse_key, spell_key
 from mcp_django.exposure.permissions import Rights
@@ -68,7 +68,7 @@ def admit_all(
     """The verdict on each URI: one query for all the records of a model.
 
     Never raises what the site raises: then the URIs of that model are SILENT. Raises the errors of
-    a database: its streams are to be notified later.
+    a database that does not answer: its streams are to be notified later.
     """
     verdicts: dict[str, Verdict] = {}
     wanted: dict[tuple[ModelExposure, str], dict[str, Record]] = {}
@@ -76,7 +76,7 @@ def admit_all(
         try:
             record = look_up(rights, uri)
         except Exception as error:
-            raise_lost_database(error)
+            raise_unreachable_database(error)
             if not isinstance(error, ToolError):
                 logger.exception("What a subscription is about cannot be told.")
             verdicts[uri] = Verdict.SILENT
@@ -91,7 +91,7 @@ def admit_all(
         try:
             visible = visible_records(rights, records, existence=existence)
         except Exception as error:
-            raise_lost_database(error)
+            raise_unreachable_database(error)
             logger.exception("Who may hear of these records cannot be told.")
             verdicts.update(dict.fromkeys(records, Verdict.SILENT))
             continue

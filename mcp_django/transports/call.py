@@ -12,9 +12,8 @@ from typing import Any, TypeAlias
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 
 from mcp_django.conf import get_config
-from mcp_django.connections import close_connections
+from mcp_django.connections import TenantSchemas, close_connections, current_schemas
 from mcp_django.exceptions import Busy, Cancelled
-from mcp_django.exposure.primitives import Lane
 from mcp_django.handlers.dispatch import PendingAnswer
 from mcp_django.principal import Principal
 from mcp_django.protocol import sse
@@ -47,6 +46,7 @@ from mcp_django.transports.responses import Receive, ResponseStream, until_disco
 from mcp_django.transports.serving import NO_INPUT, Service
 from mcp_django.transports.sessions import cancel_topic
 from mcp_django.transports.threads import (
+    Lane,
     OutOfTime,
     as_exception,
     discard,
@@ -76,8 +76,9 @@ class RunningCall:
         self.make = make
         self.waker = Waker()
         self.session: Session | None = None
-        #: Who calls in that session.
+        #: Who calls in that session, and where their tenant's tables are.
         self.principal: Principal
+        self.schemas: TenantSchemas = ()
         self.is_over = False
         self.is_cancelled = False
         self.loop = asyncio.get_running_loop()
@@ -98,7 +99,7 @@ class RunningCall:
         if self.session is not None:
             return
         self.session, self._hub = session, get_hub(self.loop)
-        self.principal = principal
+        self.principal, self.schemas = principal, current_schemas()
         for call in () if self.exchange.is_batch else self.exchange.requests:
             topic = cancel_topic(session.key, call.request.id)
             if not self._hub.claim(topic, self.cancel):
@@ -411,7 +412,11 @@ class CallStream:
         ids = [call.request.id for call in self.call.exchange.requests]
         request = encoder.encode(ids[0] if len(ids) == 1 else None).decode()
         self._log = CallLog(
-            session, principal=self.call.principal, owner=self.call.hub.key, request=request
+            session,
+            principal=self.call.principal,
+            schemas=self.call.schemas,
+            owner=self.call.hub.key,
+            request=request,
         )
         return self._log, await self._log.open()
 

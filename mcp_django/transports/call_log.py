@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from django.utils.crypto import constant_time_compare, salted_hmac
 
+from mcp_django.connections import TenantSchemas, entered
 from mcp_django.exposure.decisions import rights_digest
 from mcp_django.exposure.prompts.stored import prompt_groups
 from mcp_django.principal import Principal
@@ -55,11 +56,18 @@ class CallLog:
     """Each event is kept before it is sent. Where that fails the call goes on without."""
 
     def __init__(
-        self, session: Session, *, principal: Principal, owner: str, request: str
+        self,
+        session: Session,
+        *,
+        principal: Principal,
+        schemas: TenantSchemas,
+        owner: str,
+        request: str,
     ) -> None:
         self.key = ""
         self.session = session
         self.principal = principal
+        self.schemas = schemas
         self.owner = owner
         self.request = request
         self.is_kept = True
@@ -73,7 +81,7 @@ class CallLog:
             store.open_log(self.key, session=session.key, owner=self.owner, request=self.request)
 
         try:
-            await in_store(begin)
+            await in_store(entered(self.schemas)(begin))
         except Exception:
             logger.exception("A stream cannot be resumed.")
             self.is_kept = False

@@ -11,6 +11,7 @@ from functools import lru_cache, partial
 
 from django.utils import timezone
 
+from mcp_django.connections import entered
 from mcp_django.protocol import sse
 from mcp_django.protocol.errors import INTERNAL_ERROR, ProtocolError
 from mcp_django.protocol.jsonrpc import RequestId, decoder, encode_error
@@ -290,7 +291,7 @@ class ResumedStream(Subscriber):
             with self.hub.when(self._waker.wake, *topics):
                 await self.response.open()
                 while not (gone.done() or self.response.has_ended):
-                    page = await in_store(self._read)
+                    page = await in_store(entered(self.spec.schemas)(self._read))
                     if page is None or self._is_ended or await self._send(page):
                         return
                     await self._waker.wait(LOOK)

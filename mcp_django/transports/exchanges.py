@@ -16,6 +16,7 @@ import msgspec
 from asgiref.sync import async_to_sync
 
 from mcp_django.conf import get_config
+from mcp_django.connections import TenantSchemas
 from mcp_django.exceptions import Cancelled
 from mcp_django.handlers.dispatch import PendingAnswer, server_info
 from mcp_django.principal import Principal
@@ -131,6 +132,8 @@ class StreamSpec:
     principal: Principal
     revision: Revision
     client: str = ""
+    #: Where its tenant's tables are.
+    schemas: TenantSchemas = ()
     #: When that was, as loops count.
     at: float = field(default_factory=time.monotonic)
     #: What the client subscribed to.
@@ -243,7 +246,7 @@ def refuse_exchange(
     if len(exchange.requests) == 1 and not exchange.is_batch:
         error.request_id = exchange.requests[0].request.id
     id_optional = exchange.revision.features.error_id_optional
-    return refuse(error, id_optional=id_optional, headers=(*NO_STORE, *headers))
+    return refuse(error, id_optional=id_optional, headers=(*NO_STORE, *error.headers, *headers))
 
 
 def refuse_rest(rest: BatchRest, refusal: Reply) -> Reply:

@@ -5,24 +5,25 @@ Anybody may ask, at the address of the endpoint followed by `/health`. The answe
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from threading import Event
 from typing import Any
 
 from django.contrib.auth.decorators import login_not_required
 from django.db import connections
-from django.http import Http404, HttpRequest, JsonResponse
+from django.http import HttpRequest, JsonResponse
 
-from mcp_django.conf import get_config
-from mcp_django.exposure.primitives import Lane
 from mcp_django.transports.exchanges import NO_STORE, Reply
 from mcp_django.transports.responses import Receive, ResponseStream, Send
-from mcp_django.transports.threads import lanes
+from mcp_django.transports.threads import Lane, lanes
 
 logger = logging.getLogger("mcp_django")
 
 #: Seconds that a thread of calls and the database may take.
 PATIENCE = 2.0
+#: Seconds for which an answer is good. Anybody may ask as often as they like.
+GOOD_FOR = 1.0
 OK = Reply(parts=(b'{"status":"ok"}',), headers=NO_STORE)
 UNAVAILABLE = Reply(status=503, parts=(b'{"status":"unavailable"}',), headers=NO_STORE)
 NOT_FOUND = Reply(status=404, parts=(b'{"status":"not found"}',), headers=NO_STORE)
@@ -33,31 +34,72 @@ def ask_database() -> None:
         cursor.execute("SELECT 1")
 
 
+class Changes:
+    """Logs what differs from the last answer of this process."""
+
+    def __init__(self) -> None:
+        self.was_well = True
+
+    def note(self, error: Exception | None) -> bool:
+        """Return whether the process is well."""
+        was_well, self.was_well = self.was_well, error is None
+        if was_well and error is not None:
+            logger.warning("This process cannot answer calls: %r", error)
+        elif error is None and not was_well:
+            logger.info("This process can answer calls again.")
+        return error is None
+
+
+changes = Changes()
+
+
 class HealthApplication:
-    """Answers 200 or 503 over ASGI: a thread that answers calls has asked the database."""
+    """Answers 200 or 503 over ASGI: a thread that answers calls has asked the database.
+
+    It is asked once for all who want to know at the same time, as one caller among others.
+    """
+
+    def __init__(self) -> None:
+        self._question: asyncio.Task[bool] | None = None
+        self._asked_at = 0.0
 
     async def __call__(self, scope: dict[str, Any], receive: Receive, send: Send) -> None:
         reply = NOT_FOUND
-        if get_config().health and scope["method"] in ("GET", "HEAD"):
-            try:
-                lane = lanes[Lane.QUERY]
-                await lane.start(ask_database, seconds=PATIENCE, cancelled=Event())
-                reply = OK
-            except Exception as error:
-                logger.warning("This process cannot answer calls: %r", error)
-                reply = UNAVAILABLE
+        if scope["method"] in ("GET", "HEAD"):
+            reply = OK if await self._is_well() else UNAVAILABLE
         await ResponseStream(send).reply(reply)
+
+    async def _is_well(self) -> bool:
+        loop, question = asyncio.get_running_loop(), self._question
+        if (
+            question is None
+            or question.get_loop() is not loop
+            or (question.done() and loop.time() - self._asked_at >= GOOD_FOR)
+        ):
+            self._asked_at = loop.time()
+            question = self._question = asyncio.create_task(self._ask())
+        # Whoever leaves takes the answer from nobody else.
+        return await asyncio.shield(question)
+
+    async def _ask(self) -> bool:
+        lane = lanes[Lane.QUERY]
+        try:
+            await lane.start(ask_database, seconds=PATIENCE, cancelled=Event(), caller="health")
+        except Exception as error:
+            return changes.note(error)
+        return changes.note(None)
 
 
 @login_not_required
 def health_view(request: HttpRequest) -> JsonResponse:
     """Answer the same where the endpoint is a view."""
-    if not get_config().health:
-        raise Http404
     try:
         ask_database()
-        status, word = 200, "ok"
+        is_well = changes.note(None)
     except Exception as error:
-        logger.warning("This process cannot answer calls: %r", error)
-        status, word = 503, "unavailable"
-    return JsonResponse({"status": word}, status=status, headers={"Cache-Control": "no-store"})
+        is_well = changes.note(error)
+    return JsonResponse(
+        {"status": "ok" if is_well else "unavailable"},
+        status=200 if is_well else 503,
+        headers={"Cache-Control": "no-store"},
+    )

@@ -19,7 +19,6 @@ from mcp_django.auth.authenticate import authenticate, check_switches, is_over
 from mcp_django.conf import get_config
 from mcp_django.exceptions import AuthenticationFailed, Closed, ServiceUnavailable, TooManyRequests
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.primitives import Lane
 from mcp_django.principal import Principal
 from mcp_django.stores.cache_version import CacheVersion, cache_version
 from mcp_django.subscriptions.admission import Existence, Verdict, admit_all
@@ -27,7 +26,7 @@ from mcp_django.subscriptions.topics import CLOSE, LISTS, Change, Topic, Uris, c
 from mcp_django.tracing import span_of
 from mcp_django.transports.middleware import Caller, Chain, loaded
 from mcp_django.transports.requests import build_request, own_copy
-from mcp_django.transports.threads import lanes
+from mcp_django.transports.threads import Lane, lanes
 
 
 @dataclass(eq=False, slots=True)

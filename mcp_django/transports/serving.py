@@ -16,6 +16,7 @@ from django.http import HttpRequest
 from mcp_django.audit.entries import log_data
 from mcp_django.auth.authenticate import authenticate, challenge, check_switches
 from mcp_django.auth.throttles import calls, site_retry_after
+from mcp_django.connections import current_schemas
 from mcp_django.context import CallContext, Notify, OutsideTransaction, at_once, drop, stay_open
 from mcp_django.exceptions import (
     AuthenticationFailed,
@@ -382,7 +383,7 @@ def open_standalone(
     page = get_store().read(stream, session=session.key, after=number)
     if page is None or not may_read(stream, principal):
         raise ProtocolError(INVALID_REQUEST, "There is nothing to resume.", status=404)
-    return replace(spec, kind=RESUMED, log=stream, after=number)
+    return replace(spec, kind=RESUMED, schemas=current_schemas(), log=stream, after=number)
 
 
 def subscribed_by(session: str, *, store: Store) -> Uris:

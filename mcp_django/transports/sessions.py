@@ -15,7 +15,6 @@ import msgspec
 from django.utils import timezone
 
 from mcp_django.conf import get_config
-from mcp_django.exposure.primitives import Lane
 from mcp_django.principal import Principal
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.jsonrpc import Notification, RequestId, Response, encoder, is_id
@@ -28,7 +27,7 @@ from mcp_django.stores.transactions import session_database, turns
 from mcp_django.subscriptions.outbox import publish
 from mcp_django.subscriptions.topics import ANSWER, CANCEL, SESSION, Change, Topic, control_topic
 from mcp_django.transports.exchanges import Call, Exchange
-from mcp_django.transports.threads import lanes
+from mcp_django.transports.threads import Lane, lanes
 
 # The store, asked from the event loop.
 

@@ -5,11 +5,11 @@ quick read. Within a lane nobody waits for somebody else's query:
 
 - A caller has at most half of the threads, and a quarter of the queue.
 - Callers take turns. A hundred waiting jobs of one delay the job of another by one, not by a
-  hundred.
+  hundred. Callers without a user wait behind the others.
 - A caller whose job took long is slow for ten times as long. Slow callers wait behind the others,
   and together they never have the last thread.
-- A thread cannot be stopped. One that outlives its limit is counted, and a lane that is half full
-  of them takes no more work.
+- A thread cannot be stopped. One that outlives its limit is counted, and a lane in which they are
+  more than half takes no more work.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import atexit
 import contextvars
+import enum
 import os
 import threading
 import time
@@ -34,10 +35,21 @@ from mcp_django.auth.authenticate import ADDRESS
 from mcp_django.conf import get_config
 from mcp_django.connections import keep_connections, refresh_connections, release_connections
 from mcp_django.exceptions import Busy, Cancelled
-from mcp_django.exposure.primitives import BUILT_IN, WRITES, Lane, code_uri
+from mcp_django.exposure.primitives import BUILT_IN, WRITES, code_uri
 from mcp_django.transports.exchanges import Exchange
 
 T = TypeVar("T")
+
+
+class Lane(enum.Enum):
+    """Which threads run a call: few and quick, or many and slow."""
+
+    QUERY = "query"
+    WORK = "work"
+    #: For what sessions and streams keep. On SQLite it waits while a tool of the project writes,
+    #: and no call that only reads waits with it.
+    STORE = "store"
+
 
 #: A copied context is not enough for asgiref's `Local`, which holds Django's language, time zone
 #: and script prefix: it also asks whose thread this is.
@@ -45,8 +57,10 @@ take_over: Callable[[contextvars.Context], Any] = getattr(sync, "_restore_contex
 
 #: Seconds after which a job is slow.
 LONGEST_TURN = 0.05
+#: Seconds between two looks whether what waits may run.
+LONGEST_LOOK = 0.5
 #: For so many times the length of a slow job its caller is slow.
-PENANCE = 10
+SLOW_FOR = 10
 #: Slow callers that a lane remembers.
 MOST_SLOW = 1_000
 
@@ -78,6 +92,8 @@ class ThreadLane:
         #: By caller. Whose job began last is last.
         self._queues: OrderedDict[str, deque[Run]] = OrderedDict()
         self._running: set[Run] = set()
+        #: Soon, where another job may be in the way. Else the caller may be slow no longer.
+        self.look_every = LONGEST_TURN if takes_turns else LONGEST_LOOK
         #: By caller, the time until which it is slow.
         self._slow: OrderedDict[str, float] = OrderedDict()
 
@@ -113,7 +129,7 @@ class ThreadLane:
             if not is_owed and self._is_full_for(caller):
                 raise Busy
             self._queues.setdefault(caller, deque()).append(run)
-            self._start_waiting()
+            self._start()
         run.watch()
         return run.future
 
@@ -126,7 +142,7 @@ class ThreadLane:
             or len(self._queues.get(caller, ())) >= most
             # The rest is for users, however many addresses anonymous callers have.
             or (is_stranger and self._waiting_strangers() >= max(1, self.max_waiting - share))
-            or self.lost_threads * 2 >= max(self.size, 2)
+            or self.lost_threads * 2 > self.size
         )
 
     def _waiting_strangers(self) -> int:
@@ -134,7 +150,7 @@ class ThreadLane:
 
     # With the lock
 
-    def _start_waiting(self) -> None:
+    def _start(self) -> None:
         """Give to threads what may run."""
         while (run := self._take()) is not None:
             # A thread that is idle takes it, and there is one.
@@ -153,7 +169,7 @@ class ThreadLane:
         now = time.monotonic()
         if not self._queues or not self._has_room(now):
             return None
-        callers = sorted(self._queues, key=lambda caller: self._is_slow(caller, now))
+        callers = sorted(self._queues, key=lambda caller: self._is_behind(caller, now))
         caller = next((caller for caller in callers if self._may_begin(caller, now)), None)
         if caller is None:
             return None
@@ -184,6 +200,10 @@ class ThreadLane:
     def _is_last(self) -> bool:
         return len(self._running) + 1 == self.size
 
+    def _is_behind(self, caller: str, now: float) -> bool:
+        # Strangers come from as many addresses as they like, each of which would have its turn.
+        return self._is_slow(caller, now) or caller.startswith(ADDRESS)
+
     def _is_slow(self, caller: str, now: float) -> bool:
         return now < self._slow.get(caller, 0)
 
@@ -191,7 +211,7 @@ class ThreadLane:
         self._running.remove(run)
         now = time.monotonic()
         if run.caller and run.is_slow(now):
-            until = now + PENANCE * (now - run.started)
+            until = now + SLOW_FOR * (now - run.started)
             self._slow[run.caller] = max(until, self._slow.pop(run.caller, 0))
             if len(self._slow) > MOST_SLOW:
                 self._slow.popitem(last=False)
@@ -206,7 +226,7 @@ class ThreadLane:
             outcome = run.context.run(run.work)
             with self._lock:
                 self._end(run)
-                self._start_waiting()
+                self._start()
             run.settle_soon(*outcome)
         connections.close_all()
 
@@ -223,10 +243,10 @@ class ThreadLane:
                 del self._queues[run.caller]
             return True
 
-    def start_next_to_slow(self) -> None:
-        """Start others next to a job that takes too long."""
+    def start_waiting(self) -> None:
+        """Start what may run by now: time went by."""
         with self._lock:
-            self._start_waiting()
+            self._start()
 
     def lose(self, run: Run) -> bool:
         """Count the thread of a run as lost. Return whether the run still goes on."""
@@ -299,9 +319,7 @@ class Run:
     # On the loop
 
     def watch(self) -> None:
-        # Soon, where another job may be in the way.
-        seconds = min(self.seconds, LONGEST_TURN) if self.lane.takes_turns else self.seconds
-        self._timer = self.loop.call_later(seconds, self._look)
+        self._timer = self.loop.call_later(min(self.seconds, self.lane.look_every), self._look)
         self.future.add_done_callback(self._answered)
 
     def _settle(self, result: Any, error: Exception | None) -> None:
@@ -325,9 +343,9 @@ class Run:
         ran = max(0.0, time.monotonic() - self.started)
         if ran < self.seconds:
             left = max(self.seconds - ran, 0.01)
-            if self.lane.takes_turns and not ran:
-                self.lane.start_next_to_slow()
-                left = min(left, LONGEST_TURN)
+            if not ran:
+                self.lane.start_waiting()
+                left = min(left, self.lane.look_every)
             self._timer = self.loop.call_later(left, self._look)
         elif self.lane.lose(self):
             self.cancelled.set()
@@ -351,7 +369,8 @@ def discard(result: Any) -> None:
 
 # Which threads answer an exchange, by what it asks for.
 
-BUILT_IN_READS = BUILT_IN - WRITES
+#: All but the tools that take their time by design: an export reads thousands of records.
+QUICK_TOOLS = BUILT_IN - WRITES - {"export_records"}
 #: Methods that write to the store, where others may be in the way for a while.
 STORED = frozenset(
     {"initialize", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"}
@@ -374,7 +393,7 @@ def lane_of(exchange: Exchange) -> Lane:
     for params in (call.request.params for call in exchange.requests):
         # Nobody has looked at what came yet.
         name, parts = params.get("name"), (params, params.get("arguments"), params.get("ref"))
-        if isinstance(name, str) and name not in BUILT_IN_READS:
+        if isinstance(name, str) and name not in QUICK_TOOLS:
             return Lane.WORK
         uris = [part["uri"] for part in parts if isinstance(part, dict) and "uri" in part]
         if any(map(code_uri, uris)):

@@ -154,6 +154,24 @@ def test_the_cache_holds_one_entry_with_so_many_keys_and_others_count_here(
     assert windows.left("key 9") == 1
 
 
+def test_strangers_from_many_addresses_fill_no_document_of_the_users(begin, monkeypatch):
+    monkeypatch.setattr(module, "MOST_KEYS", 2)
+    one, two = begin(), begin()
+    failures = Windows(
+        "failures", limit=lambda: 1, shared=one.shared, clock=one.clock, is_of_strangers=True
+    )
+    for number in range(10):
+        failures.add(f"192.0.2.{number}")
+    exchange(one)
+
+    take(one, 3)
+    exchange(one, two)
+    take(two, 1)
+    exchange(two)
+
+    assert two.left("key") == 46
+
+
 def test_the_child_of_a_fork_does_not_count_again_what_its_parent_counted(begin):
     windows = begin()
     take(windows, 30)

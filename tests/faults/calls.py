@@ -38,8 +38,10 @@ CALLS = Room(
             ),
             ("(own and self._is_last())", "False"),
             ("return slow < max(1, self.size - 1)", "return slow < self.size"),
-            ("key=lambda caller: self._is_slow(caller, now)", "key=lambda caller: 0"),
-            ("self.lost_threads * 2 >=", "self.lost_threads >"),
+            ("key=lambda caller: self._is_behind(caller, now)", "key=lambda caller: 0"),
+            ("(caller, now) or caller.startswith(ADDRESS)", "(caller, now)"),
+            ("                self.lane.start_waiting()\n", ""),
+            ("self.lost_threads * 2 > ", "self.lost_threads > "),
             ("if not is_owed and self._is_full_for(caller):", "if self._is_full_for(caller):"),
         ],
         # What a call says, asks and leaves behind

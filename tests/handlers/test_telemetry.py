@@ -11,6 +11,7 @@ from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 from opentelemetry.trace import SpanKind, StatusCode
 
+from mcp_django.protocol.revisions import LATEST_LEGACY
 from tests.shop.models import Order
 
 pytestmark = pytest.mark.django_db
@@ -113,6 +114,26 @@ def test_a_call_belongs_to_the_trace_that_its_client_names_and_passes_on_no_bagg
     assert span.context.trace_id == TRACE
     assert span.parent.span_id == 0x00F067AA0BA902B7
     assert [(trace_id, dict(held)) for trace_id, held in seen] == [(TRACE, {})]
+
+
+@pytest.mark.client(revision=LATEST_LEGACY)
+@pytest.mark.parametrize("method", ["made/up", "x" * 500])
+def test_a_method_that_does_not_exist_is_one_series_of_the_metric(
+    client, exporter, reader, method
+):
+    client.post_request(method, {})
+
+    assert [span.name for span in exporter.get_finished_spans()] == ["_OTHER"]
+    assert list(points(reader)) == ["_OTHER"]
+
+
+def test_a_call_without_a_trace_of_its_client_lies_inside_of_the_span_around_it(client, exporter):
+    with trace.get_tracer("site").start_as_current_span("GET /mcp") as around:
+        client.call_tool("echo", text="x")
+
+    [span] = [span for span in exporter.get_finished_spans() if span.kind is SpanKind.SERVER]
+    assert span.parent.span_id == around.get_span_context().span_id
+    assert not span.links
 
 
 def test_queries_and_what_an_async_tool_does_lie_inside_of_the_span_of_the_call(

@@ -8,7 +8,6 @@ import os
 import pytest
 from asgiref.sync import sync_to_async
 
-from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
 from mcp_django.stores import sessions as store_of_sessions
 from mcp_django.stores.sessions import Store
@@ -16,7 +15,7 @@ from mcp_django.subscriptions.outbox import flush, publish
 from mcp_django.subscriptions.topics import Change
 from mcp_django.transports import notifier
 from mcp_django.transports.hub import get_hub
-from mcp_django.transports.threads import lanes
+from mcp_django.transports.threads import Lane, lanes
 from tests.changed import list_changed
 from tests.clients import CheckedClient
 from tests.shop.models import Order

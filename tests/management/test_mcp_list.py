@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from django.apps import apps
 from django.contrib.auth.models import Group
 from django.core.management import CommandError
 
@@ -13,6 +14,9 @@ from tests.exposure.stored import make_prompt
 
 pytestmark = pytest.mark.django_db
 COMMAND = "mcp_list"
+needs_admin = pytest.mark.skipif(
+    not apps.is_installed("django.contrib.admin"), reason="Users have what the admin gives them."
+)
 
 
 @pytest.fixture
@@ -40,6 +44,7 @@ def hours() -> str:
     return ""
 
 
+@needs_admin
 def test_a_model_is_listed_with_its_level_with_who_opened_it_and_with_what_it_needs(rows):
     decide("shop.ledger", level=Level.AGGREGATES)
     decide("shop.memo", level=Level.HIDDEN)
@@ -84,6 +89,7 @@ def test_a_function_is_listed_with_the_scope_and_the_permission_that_it_needs(
     assert listed["prompt", "sales_talk"]["needs"][1:] == ["a group that staff chose"]
 
 
+@needs_admin
 def test_a_user_has_some_of_it_and_a_reason_stands_with_all_the_rest(rows, clerk):
     listed = rows("--user", "clerk")
 
@@ -99,6 +105,7 @@ def test_a_user_has_some_of_it_and_a_reason_stands_with_all_the_rest(rows, clerk
     assert all(bool(row["reasons"]) == (row["state"] == "missing") for row in listed.values())
 
 
+@needs_admin
 def test_what_a_user_has_is_what_the_clients_of_the_user_get(rows, make_client):
     client = make_client("view_order", "change_order", name="seller")
 
@@ -111,6 +118,7 @@ def test_what_a_user_has_is_what_the_clients_of_the_user_get(rows, make_client):
     assert (models, tools) == ({*client.models()}, {*client.tools()})
 
 
+@needs_admin
 def test_people_read_one_line_for_each_thing(run, clerk):
     everything, hers = run().out, run("--user", "clerk").out
 
@@ -118,6 +126,7 @@ def test_people_read_one_line_for_each_thing(run, clerk):
     assert "model\tshop.order\tread: records\n" in hers
 
 
+@needs_admin
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [

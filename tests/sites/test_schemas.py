@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import random
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
+from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 from django_tenants.utils import schema_context
@@ -20,7 +22,7 @@ from mcp_django.testing import ProtocolFailure
 from tests.served import SocketClient, served
 from tests.shop.models import Customer, Memo
 from tests.sites.estates.models import make_tenant
-from tests.transports.live_servers import Reader
+from tests.transports.live_servers import Answer, Reader
 
 pytestmark = [pytest.mark.needs("django_tenants"), pytest.mark.django_db]
 NORTH, SOUTH = TENANTS = ("north", "south")
@@ -123,3 +125,41 @@ def test_a_stream_is_told_nothing_of_the_same_record_at_the_other_tenant(tokens)
             told = stream.message()
 
     assert told["params"]["uri"] == uris[1]
+
+
+def test_a_client_of_a_tenant_comes_back_to_a_stream_that_it_lost(tokens):
+    # The key of its log has the rights of the reader in it, which are in tables of the tenant.
+    with served("asgi") as port:
+        client = SocketClient(
+            port,
+            token=tokens[SOUTH, "boss"],
+            revision=LATEST_LEGACY,
+            host=f"{SOUTH}.localhost",
+        )
+        client.initialize()
+        headers = {
+            "Host": f"{SOUTH}.localhost",
+            "Authorization": f"Bearer {tokens[SOUTH, 'boss']}",
+            "MCP-Protocol-Version": LATEST_LEGACY.value,
+            **client.session_headers(),
+        }
+        params = {"name": "count_to", "arguments": {"number": 1}, "_meta": {"progressToken": "t"}}
+        message = client.message("tools/call", params)
+        with closing(Answer(port, "POST", message, **headers)) as lost:
+            progress = lost.event()
+
+        with closing(Answer(port, "GET", **headers, Last_Event_ID=progress.id)) as resumed:
+            final = resumed.message()
+
+    assert progress.message["method"] == "notifications/progress"
+    assert final["result"]["content"][0]["text"] == "Counted to 1."
+
+
+def test_the_doctor_says_of_which_tenant_the_tokens_are(tokens, capsys):
+    # Nothing answers at its address.
+    with schema_context(SOUTH), pytest.raises(SystemExit):
+        call_command("mcp_doctor")
+
+    out = capsys.readouterr().out
+    assert "Tokens and decisions are those of the schema 'south'." in out
+    assert "Personal tokens that are valid: 2." in out

@@ -94,13 +94,16 @@ def test_what_was_not_written_is_written_again(failures):
 
 
 @COMMITS
-def test_a_database_that_is_gone_is_neither_asked_again_nor_said_to_be_busy():
-    cache = BusyCache(OperationalError("no such host"), LOCKED)
+@pytest.mark.parametrize("gone", [OperationalError("no such host"), ConnectionError("Redis")])
+def test_a_cache_that_is_gone_is_neither_asked_again_nor_said_to_be_busy(gone, caplog):
+    cache = BusyCache(gone, LOCKED)
 
-    with pytest.raises(OperationalError, match="no such host"):
+    with pytest.raises(ProtocolError, match=r"^Sessions cannot be used now") as raised:
         Documents(lambda: cache).put("x", 1, 60)
 
+    assert (raised.value.status, raised.value.headers) == (503, (("Retry-After", "5"),))
     assert cache.failures == [LOCKED]
+    assert f"The cache of sessions cannot be used: {gone!r}" in caplog.text
 
 
 @COMMITS

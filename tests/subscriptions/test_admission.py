@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.db import DataError, OperationalError
 
 from mcp_django.exceptions import NotFound, QueryError
 from mcp_django.exposure.uris import object_uri
@@ -99,10 +100,16 @@ def test_rows_that_the_site_narrows_are_not_widened_by_what_others_have(
     assert list(verdicts.values()) == [VISIBLE, GONE]
 
 
-def test_code_of_the_site_that_fails_tells_nothing_and_stops_nothing(staff, change_admin, caplog):
+@pytest.mark.parametrize(
+    "error",
+    [RuntimeError("secret"), DataError("a rule of the site"), OperationalError("interrupted")],
+)
+def test_code_of_the_site_that_fails_tells_nothing_and_stops_nothing(
+    staff, change_admin, caplog, error
+):
     def fail(self, request, obj=None):
         if obj is not None:
-            raise RuntimeError("secret")
+            raise error
         return True
 
     order, memo = Order.objects.create(number="A"), Memo.objects.create(text="x", code="x")

@@ -10,12 +10,12 @@ from django.db import connections
 
 import mcp_django as mcp
 from mcp_django.auth import Anonymous
-from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.headers import LONGEST_VALUE
 from mcp_django.protocol.revisions import Revision
 from mcp_django.transports import bodies, endpoint, http_sse
 from mcp_django.transports import call as running
 from mcp_django.transports.endpoint import LONGEST_AT_ONCE
+from mcp_django.transports.threads import Lane
 from tests.clients import CheckedClient, WSGIClient
 from tests.transports.session_client import NumberForm, SessionClient, text_of
 from tests.transports.wire import PING, Connection, finished, speaking

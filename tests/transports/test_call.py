@@ -12,11 +12,11 @@ from asgiref.sync import sync_to_async
 from django.db import connection
 
 import mcp_django as mcp
-from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import MODERN, Revision
 from mcp_django.transports.call import RunningCall, async_calls
 from mcp_django.transports.middleware import loaded
 from mcp_django.transports.output import Output
+from mcp_django.transports.threads import Lane
 from tests.shop.models import Order
 from tests.spec import requirement
 from tests.transports.wire import Connection, finished, speaking

@@ -6,8 +6,8 @@ import pytest
 from django.db import OperationalError
 
 import mcp_django as mcp
-from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import LEGACY, Revision
+from mcp_django.transports.threads import Lane
 from tests.spec import requirement
 from tests.transports.session_client import SessionClient, id_of, text_of
 from tests.transports.wire import finished, hello

@@ -13,7 +13,6 @@ from django.utils import timezone
 
 import mcp_django as mcp
 from mcp_django.asgi import get_mcp_application
-from mcp_django.exposure.primitives import Lane
 from mcp_django.models import PersonalToken
 from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.stores.sessions import get_store
@@ -23,6 +22,7 @@ from mcp_django.transports.call_log import log_topic
 from mcp_django.transports.http_sse import index_of
 from mcp_django.transports.hub import get_hub
 from mcp_django.transports.sessions import key_of
+from mcp_django.transports.threads import Lane
 from tests.oracle import assert_valid_message
 from tests.shop.models import Order
 from tests.spec import requirement

@@ -14,7 +14,6 @@ from asgiref.sync import sync_to_async
 
 from mcp_django.auth import PersonalTokens
 from mcp_django.auth.authenticate import cache
-from mcp_django.exposure.primitives import Lane
 from mcp_django.models import PersonalToken, ServerSettings
 from mcp_django.protocol.revisions import Revision
 from mcp_django.stores import sessions as store_of_sessions
@@ -24,7 +23,7 @@ from mcp_django.subscriptions.outbox import outbox, publish
 from mcp_django.subscriptions.topics import EVERYTHING, Change
 from mcp_django.transports import layer, notifier, responses
 from mcp_django.transports.hub import get_hub
-from mcp_django.transports.threads import lanes
+from mcp_django.transports.threads import Lane, lanes
 from tests.changed import list_changed
 from tests.spec import requirement
 from tests.transports.event_stream import (

@@ -9,12 +9,12 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.stores import sessions as store_of_sessions
 from mcp_django.stores.sessions import Store
 from mcp_django.transports import event_stream
 from mcp_django.transports.hub import get_hub
+from mcp_django.transports.threads import Lane
 from tests.transports.event_stream import changed, turn_the_wheel
 from tests.transports.session_client import id_of, text_of
 from tests.transports.wire import finished

@@ -8,9 +8,9 @@ import threading
 
 import pytest
 
-from mcp_django.exposure.primitives import Lane
 from mcp_django.transports import shutdown
 from mcp_django.transports.shutdown import Shutdown, end_process, prepare
+from mcp_django.transports.threads import Lane
 from tests.waiting import PATIENCE
 
 pytestmark = [pytest.mark.asyncio, pytest.mark.django_db(transaction=True)]

@@ -6,11 +6,10 @@ import time
 import msgspec
 import pytest
 
-from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import Revision
 from mcp_django.stores.cache_version import generations
 from mcp_django.transports.streamable_http import MCPApplication
-from mcp_django.transports.threads import lanes
+from mcp_django.transports.threads import Lane, lanes
 from tests.clients import CheckedClient
 from tests.spec import requirement
 from tests.transports.wire import PING, Connection, counting, finished, hello, speaking

@@ -8,10 +8,9 @@ from typing import Any
 
 import msgspec
 
-from mcp_django.exposure.primitives import Lane
 from mcp_django.protocol.revisions import Revision
 from mcp_django.testing import Client
-from mcp_django.transports.threads import lanes
+from mcp_django.transports.threads import Lane, lanes
 from tests.clients import CheckedClient
 from tests.oracle import assert_valid_message
 from tests.waiting import PATIENCE

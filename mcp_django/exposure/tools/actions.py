@@ -35,7 +35,7 @@ from mcp_django.exposure.functions.json_schemas import for_clients
 from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.exposure.options import ModelExposure
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.primitives import BUILT_IN, Lane, Outcome
+from mcp_django.exposure.primitives import BUILT_IN, Outcome
 from mcp_django.exposure.query.arguments import about
 from mcp_django.exposure.query.related import MOST_OBJECTS
 from mcp_django.exposure.registry import LONGEST_NAME, TOOL_NAME, Registry
@@ -276,7 +276,6 @@ PLAIN_VERBS = frozenset({"add", "change", "delete", "view"})
 class ActionTool(OfferedAction):
     """The tool of an action. It exists for as long as a call."""
 
-    lane = Lane.WORK
     #: What staff want to be confirmed is shown as records, or as the page of the action.
     confirms_itself = True
     asks = False

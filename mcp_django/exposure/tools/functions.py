@@ -15,7 +15,7 @@ from mcp_django.exposure.functions.arguments import Arguments
 from mcp_django.exposure.functions.results import Results
 from mcp_django.exposure.functions.signatures import SiteOptions
 from mcp_django.exposure.functions.site_schemas import RawArguments, RawResults, param_headers
-from mcp_django.exposure.primitives import Lane, Outcome
+from mcp_django.exposure.primitives import Outcome
 from mcp_django.exposure.questions.confirmations import ARGUMENT, with_confirmation, without_token
 from mcp_django.exposure.registry import Registry, check_name
 from mcp_django.exposure.registry import registry as default_registry
@@ -72,7 +72,6 @@ class FunctionTool(SiteFunction):
     )
     described_for = "call it"
     method = "tools/call"
-    lane = Lane.WORK
     confirms_itself = False
 
     def __init__(

@@ -36,7 +36,7 @@ from mcp_django.exposure.functions.arguments import Arguments, unpacked
 from mcp_django.exposure.options import ModelExposure, is_named_in
 from mcp_django.exposure.paths import parse_key
 from mcp_django.exposure.permissions import Rights
-from mcp_django.exposure.primitives import Lane, Outcome
+from mcp_django.exposure.primitives import Outcome
 from mcp_django.exposure.query import aggregates, find
 from mcp_django.exposure.query import arguments as asked
 from mcp_django.exposure.query.access import allowed_paths
@@ -66,7 +66,6 @@ else:
 class RecordTool:
     """A function of ours as a tool. It takes the caller's rights and one struct of arguments."""
 
-    lane = Lane.QUERY
     asks = False
 
     def __init__(
@@ -224,7 +223,6 @@ class WriteTool(RecordTool):
     """A tool that writes. It exists for those who may write to any model in this way."""
 
     # It runs code of the site: forms, hooks, storages.
-    lane = Lane.WORK
 
     def exists_for(self, rights: Rights) -> bool:
         # The admin is optional.
@@ -284,7 +282,6 @@ class ExportTool(RecordTool):
     """It exists for those to whom the admin gives files."""
 
     # It reads page after page: other calls do not wait for it.
-    lane = Lane.WORK
 
     def exists_for(self, rights: Rights) -> bool:
         model_admin = rights.admin_of(Upload)

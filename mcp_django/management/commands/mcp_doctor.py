@@ -49,15 +49,15 @@ class Command(BaseCommand):
             action="append",
             dest="clients",
             choices=CLIENTS,
-            help="The client whose requests are sent. Repeatable. Default: all of them.",
+            help="The client whose requests to send. Repeatable. Default: all.",
         )
         parser.add_argument(
             "--origin",
             action="append",
             dest="origins",
             default=[],
-            help="Where the pages of a client in a browser are from. Repeatable. Those of "
-            "ALLOWED_ORIGINS are asked about in any case.",
+            help="The origin of a client that runs in a browser. Repeatable. Those of "
+            "ALLOWED_ORIGINS are always checked.",
         )
         parser.add_argument(
             "--token",

@@ -524,7 +524,7 @@ def explain_token(secret: str) -> Finding:
     except DatabaseError:
         token = None
     if token is None:
-        return error("The token is refused (401). No personal token is known like it.", create)
+        return error("The token is refused (401). This site does not know it.", create)
     if token.state() != "active":
         return error(f"The token is refused (401), because it is {token.state()}.", create)
     return error(
@@ -580,7 +580,7 @@ def diagnose_stream(endpoint: PublicEndpoint) -> Iterator[Finding]:
                 yield info(
                     f"There are no streams ({response.status}), so clients are not notified of "
                     "changes.",
-                    "Serve the site with ASGI: daphne mysite.asgi:application",
+                    "Serve the site with ASGI: python manage.py mcp_serve",
                 )
     except Unreachable as problem:
         if not isinstance(problem.__cause__, TimeoutError):

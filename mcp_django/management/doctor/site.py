@@ -22,7 +22,7 @@ from django.utils import timezone
 
 from mcp_django.audit.entries import printable
 from mcp_django.conf import get_config
-from mcp_django.connections import apart
+from mcp_django.connections import TenantSchema, apart, current_schemas
 from mcp_django.exposure.decisions import decisions, exposed_by
 from mcp_django.exposure.limits import is_timeout, set_deadline
 from mcp_django.exposure.options import looks_secret
@@ -71,6 +71,7 @@ def diagnose_site() -> Iterator[Finding]:
     yield from unapplied
     has_tables = all(one.severity == "ok" for one in unapplied)
     if has_tables and router.db_for_read(PersonalToken) in working:
+        yield from map(describe_schema, current_schemas())
         yield from diagnose_switches()
         yield from diagnose_tokens()
         yield from diagnose_fields()
@@ -250,6 +251,13 @@ def diagnose_cache(working: Iterable[str]) -> Iterator[Finding]:
 
 
 # Decisions, tokens and fields
+
+
+def describe_schema(schema: TenantSchema) -> Finding:
+    return info(
+        f"Tokens and decisions are those of the schema {schema.name!r}. Each tenant has its own.",
+        "python manage.py tenant_command mcp_doctor --schema SCHEMA",
+    )
 
 
 def diagnose_switches() -> Iterator[Finding]:
