@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from mcp_django.exposure.prompts.functions import prompt
     from mcp_django.exposure.registry import is_registered, register, unregister
     from mcp_django.exposure.resources.functions import resource
+    from mcp_django.exposure.rest.registration import (
+        register_router,
+        register_view,
+        register_viewset,
+    )
     from mcp_django.exposure.tools.functions import tool
     from mcp_django.levels import Level
     from mcp_django.protocol.content import (
@@ -69,6 +74,9 @@ __all__ = [
     "is_registered",
     "prompt",
     "register",
+    "register_router",
+    "register_view",
+    "register_viewset",
     "resource",
     "tool",
     "touch",
@@ -81,6 +89,7 @@ MODULES = {
     "exposure.prompts.functions": ("prompt",),
     "exposure.registry": ("is_registered", "register", "unregister"),
     "exposure.resources.functions": ("resource",),
+    "exposure.rest.registration": ("register_router", "register_view", "register_viewset"),
     "exposure.tools.functions": ("tool",),
     "levels": ("Level",),
     "protocol.content": ("Annotations", "EmbeddedResource", "ResourceContents", "ResourceLink"),

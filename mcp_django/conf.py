@@ -68,6 +68,8 @@ class Config:
     #: Longest answer about records that a client may put before a model, in bytes. A longer page
     #: ends early, and of a longer record the texts are cut. Clients known to hold less get less.
     answer_budget: int = 50_000
+    #: Endpoints of a REST API that are tools of their own. With more, three tools stand in.
+    most_endpoint_tools: int = 12
     #: Largest file that an argument of a tool may hold, in bytes. It travels as base64 in a body.
     max_file: int = 2 * 1024 * 1024
     #: Largest file that a person may put into the admin for assistants, in bytes. It stands in the

@@ -11,6 +11,7 @@ from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.functions.signatures import Permission
 from mcp_django.exposure.limits import raise_lost_database
+from mcp_django.exposure.uris import REST_OBJECTS, SCHEME
 from mcp_django.protocol.results import (
     PromptDefinition,
     PromptResult,
@@ -67,7 +68,7 @@ Outcome: TypeAlias = ToolResult | PendingCall
 
 def code_uri(uri: object) -> bool:
     """Whether a URI leads to code of the site, which may be slow, and not to records."""
-    return isinstance(uri, str) and not uri.startswith("django://")
+    return isinstance(uri, str) and (not uri.startswith(SCHEME) or uri.startswith(REST_OBJECTS))
 
 
 class Tool(Protocol):

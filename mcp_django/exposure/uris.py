@@ -13,6 +13,8 @@ from mcp_django.protocol.uri_templates import URITemplate, decode, encode, parse
 
 SCHEME = "django://"
 SITE = "django://site"
+#: What views of Django REST framework answer.
+REST_OBJECTS = "django://rest/"
 OBJECTS, FILES = "django://objects/", "django://files/"
 LONGEST = 4096
 

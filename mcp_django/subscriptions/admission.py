@@ -24,9 +24,9 @@ from mcp_django.exposure.query.access import home_of
 from mcp_django.exposure.query.find import check_shows_records, missing_record
 from mcp_django.exposure.query.guard import is_plain
 from mcp_django.exposure.query.related import visible_keys
-from mcp_django.exposure.resources.functions import in_order, not_found
+from mcp_django.exposure.resources.functions import find_code_resource, not_found
 from mcp_django.exposure.resources.models import file_field, key_of
-from mcp_django.exposure.uris import LONGEST, Address, parse_uri
+from mcp_django.exposure.uris import Address, parse_uri
 from mcp_django.principal import READ
 
 Key: TypeAlias = tuple[Any, ...]
@@ -149,12 +149,8 @@ def look_up(rights: Rights, uri: str) -> Record | None:
     if not rights.has_scopes(frozenset({READ})):
         raise not_found()
     if code_uri(uri):
-        if len(uri) <= LONGEST and any(
-            resource.variables(uri) is not None and resource.exists_for(rights)
-            for resource in in_order(rights)
-        ):
-            return None
-        raise not_found()
+        record = find_code_resource(rights, uri).record_uri(uri)
+        return look_up(rights, record) if record else None
     address = parse_uri(uri)
     match address.kind, address.segments:
         case "site", ():

@@ -28,6 +28,7 @@ from mcp_django.exposure.paths import (
     spell_key,
     stored_key,
 )
+from mcp_django.exposure.registry import registry
 from mcp_django.exposure.resources.models import key_of
 from mcp_django.exposure.uris import COLLECTION, DEFINITION, SITE, object_uri, parse_uri
 from mcp_django.principal import Principal
@@ -158,6 +159,10 @@ def topic_of(uri: str) -> Topic:
     except NotFound:
         return uri
     match address.kind, address.segments:
+        case "rest", _:
+            served = (each for each in registry.resources.values() if each.variables(uri))
+            record = next((each.record_uri(uri) for each in served), "")
+            return topic_of(record) if record else uri
         case "site", ():
             return SITE
         case "models", (label,):

@@ -46,5 +46,6 @@ class TicketExposure(mcp.ModelExposure):
 from shop import prompts as prompts
 from shop import questions as questions
 from shop import resources as resources
+from shop import rest_tools as rest_tools
 from shop import serializer_tools as serializer_tools
 from shop import tools as tools

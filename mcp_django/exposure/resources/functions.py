@@ -274,6 +274,10 @@ class CodeResource(SiteFunction):
             return None
         return values
 
+    def record_uri(self, uri: str) -> str:
+        """Return the URI of the record whose changes it hears of. Empty: of none."""
+        return ""
+
     def read(
         self, context: CallContext, rights: Rights, uri: str, variables: Mapping[str, Any]
     ) -> ReadResult | PendingCall:
@@ -313,14 +317,19 @@ def in_order(rights: Rights) -> list[CodeResource]:
     return sorted(rights.registry.resources.values(), key=lambda one: one.place)
 
 
+def find_code_resource(rights: Rights, uri: str) -> CodeResource:
+    """Raises NotFound: missing and forbidden alike."""
+    if len(uri) <= LONGEST:
+        for resource in in_order(rights):
+            if resource.variables(uri) is not None and resource.exists_for(rights):
+                return resource
+    raise not_found()
+
+
 def read_code_resource(context: CallContext, rights: Rights, uri: str) -> ReadResult | PendingCall:
     """The contents of a URI of the site's own. Raises NotFound: missing and forbidden alike."""
-    if len(uri) <= LONGEST:
-        for one in in_order(rights):
-            variables = one.variables(uri)
-            if variables is not None and one.exists_for(rights):
-                return one.read(context, rights, uri, variables)
-    raise not_found()
+    resource = find_code_resource(rights, uri)
+    return resource.read(context, rights, uri, resource.variables(uri) or {})
 
 
 def resource(

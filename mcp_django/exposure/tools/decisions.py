@@ -13,7 +13,6 @@ from mcp_django.exposure.questions import confirmations
 from mcp_django.exposure.questions.confirmations import with_confirmation
 from mcp_django.exposure.questions.conversation import approve
 from mcp_django.exposure.questions.words import question, value_lines
-from mcp_django.exposure.tools.functions import FunctionTool
 from mcp_django.exposure.tools.records import WriteTool
 from mcp_django.principal import DELETE
 from mcp_django.protocol.results import ToolDefinition
@@ -52,8 +51,9 @@ def needs_confirmation(
     context: CallContext, rights: Rights, tool: Tool, arguments: Mapping[str, Any]
 ) -> bool:
     """Whether a person has to agree to this call before the tool runs: staff want it, it deletes
-    rows of a record, or the tool is a function that is declared destructive, which clients that
-    can ask a person do not call unasked. One that asks for itself knows what to ask.
+    rows of a record, or the tool is a function that is declared destructive or an endpoint that
+    deletes, which clients that can ask a person do not call unasked. One that asks for itself
+    knows what to ask.
     """
     if tool.confirms_itself:
         return False
@@ -62,7 +62,8 @@ def needs_confirmation(
         return True
     if isinstance(tool, WriteTool):
         return tool.deletes_rows(arguments)
-    if not isinstance(tool, FunctionTool) or tool.asks or tool.scope != DELETE:
+    # Functions and endpoints have a scope, and other tools confirm themselves.
+    if tool.asks or getattr(tool, "scope", "") != DELETE:
         return False
     return context.can_ask and tool_definition(rights, tool).annotations.destructive is True
 
