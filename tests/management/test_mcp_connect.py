@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError
 
-from mcp_django.management.commands.mcp_connect import CARDS
+from mcp_django.management.commands.mcp_connect import CARDS, INPUT
 from tests.docs.pages import ROOT
 
 COMMAND = "mcp_connect"
@@ -76,7 +76,7 @@ def test_clients_that_register_themselves_sign_in(run, configure):
     configure(NAME="My shop", PUBLIC_URL="https://shop.example.com", REGISTRATION="cimd+dcr")
 
     assert run("codex").out == f"codex mcp add my-shop --url {PUBLIC}\n"
-    assert run("claude-desktop").out == f"{PUBLIC}\n"
+    assert "TOKEN" not in run("claude-desktop").out
 
 
 def test_without_signing_in_a_client_without_a_field_for_a_token_gets_a_program(run, project):
@@ -108,13 +108,7 @@ def test_a_mistake_is_told_in_a_sentence(run, project, configure, arguments, opt
 
 SERVER = {"type": "http", "url": PUBLIC}
 CLAUDE = {**SERVER, "headers": {"Authorization": "Bearer ${MCP_TOKEN}"}}
-CODE = {**SERVER, "headers": {"Authorization": "Bearer ${input:my-shop-token}"}}
-INPUT = {
-    "type": "promptString",
-    "id": "my-shop-token",
-    "password": True,
-    "description": "Personal token for my-shop",
-}
+CODE = {**SERVER, "headers": {"Authorization": "Bearer ${input:mcp-token}"}}
 OTHER = {"command": "ünicode"}
 #: The client, its file, what is in it already, and what is in it afterwards.
 WRITTEN = [
@@ -137,6 +131,12 @@ WRITTEN = [
         {"inputs": [{"id": "own"}], "servers": {"other": OTHER}},
         {"inputs": [{"id": "own"}, INPUT], "servers": {"other": OTHER, "my-shop": CODE}},
     ),
+    (
+        "vscode",
+        ".vscode/mcp.json",
+        {"inputs": [{"id": "mcp-token"}]},
+        {"inputs": [{"id": "mcp-token"}], "servers": {"my-shop": CODE}},
+    ),
 ]
 
 
@@ -156,6 +156,7 @@ def test_a_file_gets_the_server_without_a_token_and_keeps_the_rest(
     assert json.loads(file.read_text()) == after
     assert f"{name} has my-shop now." in said
     assert ("MCP_TOKEN" in said) is (client == "claude-code")
+    assert "in place of a token" in said
 
 
 @pytest.mark.needs("oauth")
@@ -172,7 +173,7 @@ def test_a_file_for_people_who_sign_in_has_no_word_of_tokens(run, project, confi
 @pytest.mark.parametrize(
     ("content", "sentence"),
     [
-        (b"// my servers\n{}", "Comments are no JSON either"),
+        (b"// my servers\n{}", "Comments are no JSON"),
         (b"\xff", "is no JSON"),
         (b"", "is no JSON"),
         pytest.param(b"[" * 100_000, "is no JSON", id="deep"),

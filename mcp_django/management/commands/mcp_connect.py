@@ -14,29 +14,20 @@ from mcp_django.auth.resource import endpoint_url
 from mcp_django.management.commands.mcp_doctor import TOKEN
 from mcp_django.management.doctor.endpoint import is_address
 
-CLOUD = "Claude on the web, on the desktop and on phones"
 STARTER = "Programs that only start commands, by mcp-remote"
-#: Clients by the names that they have here: the titles of their cards. The first card that there
-#: is counts: without a way to sign in, Claude Desktop needs a program that sends a token.
+#: The titles of the cards that the pages of the site show, by names to type.
 CARDS = {
-    "chatgpt": ("ChatGPT",),
-    "claude": (CLOUD,),
-    "claude-code": ("Claude Code",),
-    "claude-desktop": (CLOUD, STARTER),
-    "codex": ("Codex",),
-    "cursor": ("Cursor",),
-    "gemini": ("Gemini CLI",),
-    "inspector": ("MCP Inspector",),
-    "mcp-remote": (STARTER,),
-    "n8n": ("n8n",),
-    "other": ("Other clients",),
-    "vscode": ("VS Code",),
-}
-#: For --write: the file of a project, the member with the servers, and what stands for a token.
+    "chatgpt": "ChatGPT", "claude": "Claude on the web, on the desktop and on phones",
+    "claude-code": "Claude Code", "claude-desktop": STARTER, "codex": "Codex", "cursor": "Cursor",
+    "gemini": "Gemini CLI", "inspector": "MCP Inspector", "mcp-remote": STARTER, "n8n": "n8n",
+    "other": "Other clients", "vscode": "VS Code",
+}  # fmt: skip
+#: For --write: the file in a project, its member for servers, and what stands for a token in it.
 FILES = {
     "claude-code": (".mcp.json", "mcpServers", f"${{{TOKEN}}}"),
-    "vscode": (".vscode/mcp.json", "servers", "${input:NAME-token}"),
+    "vscode": (".vscode/mcp.json", "servers", "${input:mcp-token}"),
 }
+INPUT = {"type": "promptString", "id": "mcp-token", "description": "Token", "password": True}
 
 
 class Command(BaseCommand):
@@ -44,98 +35,66 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument(
-            "client", metavar="CLIENT", choices=CARDS, help=f"One of: {', '.join(CARDS)}."
-        )
+        names = ", ".join(CARDS)
+        parser.add_argument("client", metavar="CLIENT", choices=CARDS, help=f"One of: {names}.")
         parser.add_argument("--url", help="The address. Default: what PUBLIC_URL says.")
-        parser.add_argument(
-            "--write",
-            action="store_true",
-            help="Add it to a file in this directory, without a token: "
-            + ", ".join(f"{path} for {client}" for client, (path, *_) in FILES.items())
-            + ".",
-        )
+        files = " and ".join(f"{file} for {client}" for client, (file, *_) in FILES.items())
+        parser.add_argument("--write", action="store_true", help=f"Write {files}, without tokens.")
 
     def handle(self, *, client: str, url: str | None, write: bool, **options: Any) -> None:
         url = url or endpoint_url()
         if not is_address(url):
-            raise CommandError(
-                "Write the address as clients do, or set PUBLIC_URL: "
-                f"manage.py mcp_connect {client} --url http://127.0.0.1:8000/mcp"
-            )
+            typed = f"manage.py mcp_connect {client} --url http://127.0.0.1:8000/mcp"
+            raise CommandError(f"Write the address as clients do, or set PUBLIC_URL: {typed}")
         cards = {card.title: card for card in client_cards(url)}
-        name, server = next(iter(json.loads(cards["VS Code"].text)["servers"].items()))
-        cards |= {card.title: card for card in (codex_card(name, url, cards), n8n_card(url))}
-        card = next((cards[title] for title in CARDS[client] if title in cards), None)
+        [(name, server)] = json.loads(cards["VS Code"].text)["servers"].items()
+        cards |= {card.title: card for card in more_cards(name, url, cards["Cursor"])}
+        card = cards.get(CARDS[client])
         if card is None:
-            raise CommandError(
-                "This client takes no token, and nobody can sign in: see manage.py mcp_oauth"
-            )
+            sentence = "This client takes no token, and nobody can sign in"
+            raise CommandError(f"{sentence}: see manage.py mcp_oauth")
         if not write:
-            self.stderr.write("\n".join(filter(None, (card.steps, card.link))))
+            self.stderr.write(" ".join(filter(None, (card.steps, card.link))))
             self.stdout.write(card.text)
             return
         if client not in FILES:
             raise CommandError(f"--write knows the files of {' and '.join(FILES)} only.")
         file, member, reference = FILES[client]
-        reference = reference.replace("NAME", name)
-        # VS Code and Claude Code write a server alike. The token of a card is only a placeholder.
-        needs_token = "headers" in server
-        if needs_token:
+        # Both clients write a server alike, and have the same ways to register.
+        if needs_token := "headers" in server:
             server["headers"] = {"Authorization": f"Bearer {reference}"}
-        asked = {"type": "promptString", "id": f"{name}-token", "password": True}
-        asked["description"] = f"Personal token for {name}"
-        is_asked = needs_token and client == "vscode"
-        add_server(Path(file), member, {name: server}, inputs=[asked] if is_asked else [])
+        add_server(Path(file), member, name, server)
         self.stdout.write(f"{file} has {name} now.")
-        if needs_token and not is_asked:
-            self.stdout.write(f"The token is read from the environment variable {TOKEN}.")
+        if needs_token:
+            self.stdout.write(f"It has {reference} in place of a token: manage.py mcp_token")
 
 
-def codex_card(name: str, url: str, cards: dict[str, ClientCard]) -> ClientCard:
-    """Return the card of a client that registers itself, as Cursor does, and that takes tokens
-    from the environment only.
-    """
-    if "headers" not in cards["Cursor"].text:
-        steps = f"Run this command. Then sign in with: codex mcp login {name}"
-        return ClientCard(title="Codex", steps=steps, text=f"codex mcp add {name} --url {url}")
-    return ClientCard(
-        title="Codex",
-        steps=f"Set the environment variable {TOKEN} to a personal token. Then run this command.",
-        text=f"codex mcp add {name} --url {url} --bearer-token-env-var {TOKEN}",
+def more_cards(name: str, url: str, registering: ClientCard) -> tuple[ClientCard, ...]:
+    """Return the cards of clients of which the pages say nothing. Codex registers itself."""
+    text, steps = f"codex mcp add {name} --url {url}", f"Then sign in: codex mcp login {name}"
+    if "Authorization" in registering.text:
+        text, steps = f"{text} --bearer-token-env-var {TOKEN}", f"Put a token into {TOKEN}."
+    node = "Add the node MCP Client Tool with this endpoint, HTTP Streamable and Bearer Auth."
+    return (
+        ClientCard(title="Codex", steps=f"Run this command. {steps}", text=text),
+        ClientCard(title="n8n", steps=node, text=url),
     )
 
 
-def n8n_card(url: str) -> ClientCard:
-    return ClientCard(
-        title="n8n",
-        steps="Add the node MCP Client Tool with this address as its endpoint. Choose the server "
-        "transport HTTP Streamable, and Bearer Auth with a personal token.",
-        text=url,
-    )
-
-
-def add_server(
-    path: Path, member: str, server: dict[str, Any], *, inputs: list[dict[str, Any]]
-) -> None:
+def add_server(path: Path, member: str, name: str, server: dict[str, Any]) -> None:
     """Add it to what is in the file. Raises CommandError, and changes nothing then."""
     try:
         content = json.loads(path.read_bytes()) if path.exists() else {}
-        servers = content.setdefault(member, {})
-        known = [one["id"] for one in content.get("inputs", ())]
-        for name in server.keys() & servers.keys():
-            if servers[name] != server[name]:
-                raise CommandError(f"{path} has another {name}. Take it out, and try again.")
-        servers.update(server)
-        if more := [one for one in inputs if one["id"] not in known]:
-            content.setdefault("inputs", []).extend(more)
+        if content.setdefault(member, {}).setdefault(name, server) != server:
+            raise CommandError(f"{path} has another {name}. Take it out, and try again.")
+        is_asked = f"${{input:{INPUT['id']}}}" in str(server)
+        if is_asked and all(one["id"] != INPUT["id"] for one in content.setdefault("inputs", [])):
+            content["inputs"].append(INPUT)
         text = json.dumps(content, indent=2, ensure_ascii=False).encode()
         path.parent.mkdir(exist_ok=True)
         path.write_bytes(text + b"\n")
     except OSError as error:
         raise CommandError(f"{path} cannot be written: {error}") from None
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError) as error:
-        raise CommandError(
-            f"{path} is no JSON of the expected form, so nothing was changed: {error}. Comments "
-            "are no JSON either: take them out, or paste what the command shows without --write."
-        ) from None
+        sentence = "is no JSON of the expected form, so nothing was changed. Comments are no JSON."
+        raise CommandError(f"{path} {sentence} ({error})") from None

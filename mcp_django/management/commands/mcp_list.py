@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.apps import apps
@@ -26,7 +26,8 @@ from mcp_django.exposure.registry import registry
 from mcp_django.handlers.tools import every_tool, offered_tools
 from mcp_django.levels import Level
 from mcp_django.management.commands.mcp_token import find_user
-from mcp_django.principal import DEFAULT_SERVER, READ
+from mcp_django.principal import ACTION, DEFAULT_SERVER, READ, Principal
+from mcp_django.principal import SCOPES as ALL_SCOPES
 
 
 class Command(BaseCommand):
@@ -70,8 +71,14 @@ def list_exposed() -> Iterator[dict[str, Any]]:
 
 
 def needs_of(thing: Any, groups: Any) -> Iterator[str]:
-    """Yield what a credential and a user need for a model, a tool, a prompt or a resource."""
+    """Yield the scope that a credential needs for a model, a tool, a prompt or a resource, and
+    what its user needs.
+    """
     verb, permission = getattr(thing, "verb", ""), getattr(thing, "permission", None)
+    if hasattr(thing, "action"):
+        verbs = " or ".join(thing.action.permissions or ["view"])
+        yield from (f"the scope {ACTION}", f"the permission to {verbs} {thing.exposure.label}")
+        return
     yield f"the scope {SCOPES[verb] if verb else getattr(thing, 'scope', READ)}"
     if verb:
         yield f"the permission to {verb} records of some model that is opened for writing"
@@ -98,16 +105,9 @@ class Operator(AnonymousUser):
 
 def list_for(user: Any) -> Iterator[dict[str, Any]]:
     """Yield a row for each thing that the user has or could have, with the reasons why not."""
-    if not apps.is_installed("django.contrib.admin"):
-        raise CommandError("--user needs django.contrib.admin in INSTALLED_APPS.")
-    # It needs the admin, which is optional.
-    from mcp_django.admin.inspect import impersonation
 
     def work(context: CallContext, rights: Rights) -> dict[str, Any]:
-        request = HttpRequest()
-        request.user = Operator()
-        rights_of_all = Rights(request, impersonation.principal_with_all_scopes(request.user))
-        viewer = inspection.OwnRights(rights_of_all)
+        viewer = inspection.OwnRights(rights_of_operator())
         tools = offered_tools(context, viewer)
         return {
             "model": inspection.inspect_models(rights, viewer, tools),
@@ -116,14 +116,30 @@ def list_for(user: Any) -> Iterator[dict[str, Any]]:
             "resource": inspection.inspect_resources(rights, viewer),
         }
 
-    principal = impersonation.principal_with_all_scopes(user)
-    try:
-        if problem := impersonation.chosen_caller(principal, str(user)).problem:
-            raise ToolError(problem)
-        seen = impersonation.call_as(principal, HttpRequest(), work)
-    except ToolError as error:
-        raise CommandError(str(error)) from None
+    seen = call_as_user(user, work)
     for kind, one in ((kind, one) for kind, found in seen.items() for one in found):
         state = getattr(one, "summary", "on") if one.is_there else "missing"
         row = {"kind": kind, "name": getattr(one, "label", one.name), "state": state}
         yield {**row, "reasons": list(one.reasons)}
+
+
+def rights_of_operator() -> Rights:
+    request = HttpRequest()
+    request.user = user = Operator()
+    return Rights(request, Principal(user=user, scopes=frozenset(ALL_SCOPES), method="command"))
+
+
+def call_as_user(user: Any, work: Callable[[CallContext, Rights], Any]) -> dict[str, Any]:
+    """Return what the work returns in a call by this user. Raises CommandError."""
+    if not apps.is_installed("django.contrib.admin"):
+        raise CommandError("--user needs django.contrib.admin in INSTALLED_APPS.")
+    # It needs the admin, which is optional.
+    from mcp_django.admin.inspect import impersonation
+
+    principal = impersonation.principal_with_all_scopes(user)
+    try:
+        if problem := impersonation.chosen_caller(principal, str(user)).problem:
+            raise ToolError(problem)
+        return impersonation.call_as(principal, HttpRequest(), work)
+    except ToolError as error:
+        raise CommandError(str(error)) from None
