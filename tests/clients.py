@@ -22,8 +22,7 @@ def browser_of(user: Any, **options: Any) -> WebClient:
 
 def call_with_token(client: Client, tool: str, **arguments: Any) -> Any:
     """The second call of a client that cannot ask its person, with the token of the first."""
-    first = client.call_tool(tool, **arguments)
-    assert not first.is_error, first.text
+    first = client.assert_ok(tool, **arguments)
     return client.call_tool(tool, **arguments, confirmation=first.data["confirmation"])
 
 
@@ -45,9 +44,7 @@ class CheckedClient(Client):
 
     def data(self, tool: str, /, **arguments: Any) -> Any:
         """The structured content of a call that must succeed."""
-        answer = self.call_tool(tool, **arguments)
-        assert not answer.is_error, answer.text
-        return answer.data
+        return self.assert_ok(tool, **arguments).data
 
     def history(self, of: Any, **arguments: Any) -> Any:
         """The entries about a record, or about all records of a model."""
@@ -56,9 +53,7 @@ class CheckedClient(Client):
 
     def refusal(self, tool: str, /, **arguments: Any) -> str:
         """The text of a call that the tool must refuse."""
-        answer = self.call_tool(tool, **arguments)
-        assert answer.is_error, answer.text
-        return answer.text
+        return self.assert_error(tool, **arguments).text
 
     def error(self, method: str, /, **params: Any) -> ProtocolFailure:
         """The protocol error that must answer a request."""

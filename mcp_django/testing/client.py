@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import enum
 import itertools
+import re
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import msgspec
 from asgiref.sync import async_to_sync
@@ -45,8 +47,9 @@ ACCEPT, DECLINE, CANCEL = Choice
 
 #: A form with this content; what the model writes; folders; what a person chose without a form.
 Answer: TypeAlias = Mapping[str, Any] | str | Sequence[str] | Choice
-#: By the key of the question; a function gets the question.
-Answers: TypeAlias = Mapping[str, Answer | Callable[[dict[str, Any]], Answer]]
+AnswerFunction: TypeAlias = Callable[[dict[str, Any]], Answer]
+#: By the key of the question, or a function for all; functions get the question.
+Answers: TypeAlias = Mapping[str, Answer | AnswerFunction] | AnswerFunction
 
 #: Questions that a client is ready for.
 CAPABILITIES: dict[str, Any] = {
@@ -74,6 +77,8 @@ def answers_to(
     questions: Mapping[str, dict[str, Any]], answers: Answers | None
 ) -> dict[str, dict[str, Any]]:
     """What a client sends back. Raises Unanswered."""
+    if callable(answers):
+        answers = dict.fromkeys(questions, answers)
     unanswered = {key: one for key, one in questions.items() if key not in (answers or {})}
     if answers is None or unanswered:
         raise Unanswered(unanswered)
@@ -200,7 +205,8 @@ class Client:
 
     With `user`, a personal token is made for that user, with `scopes` and `token_options`
     (arguments of `PersonalToken.create`). With `token`, that one is sent. With neither, none.
-    With `answers`, by key, it can be asked questions; the last ones are in `questions`.
+    With `answers`, by key or from a function, it can be asked questions; the last ones are in
+    `questions`.
     """
 
     def __init__(
@@ -218,11 +224,8 @@ class Client:
         capabilities: Mapping[str, Any] | None = None,
         **token_options: Any,
     ) -> None:
-        if user is not None:
-            _, token = PersonalToken.create(
-                user=user, name="test", scopes=list(scopes), **token_options
-            )
-        self.token = token
+        self._token_options = {"name": "test", "scopes": list(scopes), **token_options}
+        self.token = token if user is None else self._create_token(user)
         self.revision = Revision(revision)
         self.application = application or MCPApplication.as_asgi()
         self.path = path
@@ -241,6 +244,17 @@ class Client:
         self._ids = itertools.count(1)
         # Tests make more calls in a minute than people, for users with the same keys.
         shared_counts.forget()
+
+    def as_user(self, user: Any) -> Self:
+        """Return a client like this one, with a personal token of another user, in no session."""
+        client = copy(self)
+        client.token, client.session = self._create_token(user), None
+        shared_counts.forget()
+        return client
+
+    def _create_token(self, user: Any) -> str:
+        _, token = PersonalToken.create(user=user, **self._token_options)
+        return token
 
     # MCP
 
@@ -298,6 +312,47 @@ class Client:
             structured=result.get("structuredContent"),
             notifications=notifications,
         )
+
+    def assert_ok(self, tool_name: str, /, **arguments: Any) -> ToolAnswer:
+        """Return the answer of a tool. Raises AssertionError with the text of an error."""
+        answer = self.call_tool(tool_name, **arguments)
+        if answer.is_error:
+            raise AssertionError(f"{tool_name} failed: {answer.text}")
+        return answer
+
+    def assert_error(self, tool_name: str, /, match: str = "", **arguments: Any) -> ToolAnswer:
+        """Return the error of a tool, whose text has a match of this regular expression."""
+        answer = self.call_tool(tool_name, **arguments)
+        if not answer.is_error:
+            raise AssertionError(f"{tool_name} did not fail: {answer.text}")
+        if not re.search(match, answer.text):
+            raise AssertionError(f"{tool_name} failed without {match!r}: {answer.text}")
+        return answer
+
+    def list_names(self) -> set[str]:
+        """Return the names of tools and prompts, the URIs of resources and their templates, and
+        the labels of models that this client is told of."""
+        names = {tool["name"] for tool in self.list_tools()}
+        if "list_models" in names:
+            models = self.assert_ok("list_models").data["models"]
+            names |= {model["model"] for model in models}
+        names |= {prompt["name"] for prompt in self.list_prompts()}
+        names |= {resource["uri"] for resource in self.list_resources()}
+        templates = self.list_all("resources/templates/list", "resourceTemplates")
+        return names | {template["uriTemplate"] for template in templates}
+
+    def assert_sees(self, *names: str) -> None:
+        """Tools, prompts, resources and models of these names, URIs and labels are listed."""
+        listed = self.list_names()
+        if missing := [name for name in names if name not in listed]:
+            listing = ", ".join(sorted(listed))
+            raise AssertionError(f"Not listed: {', '.join(missing)}. Listed: {listing}.")
+
+    def assert_hides(self, *names: str) -> None:
+        """Tools, prompts, resources and models of these names, URIs and labels are not listed."""
+        listed = self.list_names()
+        if seen := [name for name in names if name in listed]:
+            raise AssertionError(f"Listed: {', '.join(seen)}.")
 
     def get_prompt(self, prompt_name: str, /, **arguments: str) -> list[dict[str, Any]]:
         """The messages of a prompt. Raises ProtocolFailure where it was refused."""

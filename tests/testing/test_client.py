@@ -9,9 +9,11 @@ from django.db import connection, transaction
 
 import mcp_django as mcp
 from mcp_django.exposure.registry import registry
+from mcp_django.models import PersonalToken
 from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.testing import Client, HTTPAnswer, ProtocolFailure
 from mcp_django.transports.threads import ThreadLane, lanes
+from tests.clients import CheckedClient
 from tests.shop.models import Order
 
 pytestmark = pytest.mark.django_db
@@ -42,7 +44,70 @@ def test_the_calls_of_one_test_are_not_counted_against_the_next(staff, settings)
         client.list_tools()
 
 
-# Sessions
+def test_a_client_as_another_user_differs_in_its_token_and_its_session_alone(staff, make_user):
+    client = CheckedClient(user=staff, revision="2025-11-25", scopes=["mcp:read"])
+    client.initialize()
+
+    other = client.as_user(make_user("eve", is_staff=True))
+
+    assert "eve" in other.call_tool("echo", text="x").text
+    assert "staff" in client.call_tool("echo", text="x").text
+    assert (type(other), other.revision, other.session) == (CheckedClient, client.revision, None)
+    assert [token.scopes for token in PersonalToken.objects.all()] == [["mcp:read"]] * 2
+
+
+# Assertions
+
+
+def test_an_answer_that_was_expected_is_returned(staff):
+    client = Client(user=staff)
+
+    assert client.assert_ok("find_records", model="shop.order").records == []
+    assert client.assert_error("fail", kind="tool").is_error
+    assert client.assert_error("fail", "such d.y", kind="tool").is_error
+    client.assert_sees("echo", "shop_greeting", "shop.order", "django://site", TEMPLATE)
+    client.assert_sees()
+    client.assert_hides("nothing", "shop.ledger", "django://nothing")
+
+
+TEMPLATE = "django://objects/{model}/{pk}"
+
+
+@pytest.mark.parametrize(
+    ("method", "names", "arguments", "sentence"),
+    [
+        ("assert_ok", ["fail"], {"kind": "tool"}, "fail failed: There is no such day."),
+        ("assert_error", ["fail", "night"], {"kind": "tool"}, "fail failed without 'night': "),
+        ("assert_error", ["echo"], {"text": "x"}, "echo did not fail: .*x"),
+    ],
+)
+def test_an_answer_that_was_not_expected_fails_with_its_text(
+    staff, method, names, arguments, sentence
+):
+    with pytest.raises(AssertionError, match=sentence):
+        getattr(Client(user=staff), method)(*names, **arguments)
+
+
+def test_what_is_or_is_not_listed_is_named(staff):
+    client = Client(user=staff)
+    nothing = ("nothing", "shop.ledger", "django://nothing")
+
+    with pytest.raises(AssertionError) as missing:
+        client.assert_sees("echo", *nothing)
+    with pytest.raises(AssertionError) as seen:
+        client.assert_hides("echo", "shop.order", "django://site", TEMPLATE, *nothing)
+
+    sentence, listing = str(missing.value).split(". Listed: ")
+    assert sentence == "Not listed: nothing, shop.ledger, django://nothing"
+    assert set(listing.removesuffix(".").split(", ")) == client.list_names()
+    assert str(seen.value) == f"Listed: echo, shop.order, django://site, {TEMPLATE}."
+
+
+# Sessions and questions
+
+
+class Name(forms.Form):
+    name = forms.CharField()
 
 
 @pytest.fixture(params=LEGACY, ids=lambda one: one.value)
@@ -75,9 +140,6 @@ def test_what_follows_a_handshake_is_in_its_session_until_it_is_ended(legacy):
 def test_requests_of_the_server_are_refused_since_answers_have_keys(
     staff, add_tool, revision, inline, transactional_db
 ):
-    class Name(forms.Form):
-        name = forms.CharField()
-
     def greet(ctx: mcp.Context) -> str:
         """Greet somebody by name."""
         return str(ctx.ask("who", Name, "Who are you?"))
@@ -102,6 +164,19 @@ def test_a_client_with_answers_does_not_say_in_a_handshake_that_it_answers(legac
     client.initialize()
 
     assert client.call_tool("look").text == '{"result":false}'
+
+
+def test_a_function_may_answer_every_question(staff, add_tool):
+    def greet(ctx: mcp.Context) -> str:
+        """Greet two."""
+        return " and ".join(ctx.ask(key, Name, f"Who is {key}?")["name"] for key in "ab")
+
+    add_tool(greet, asks=True)
+    client = Client(
+        user=staff, answers=lambda question: {"name": question["params"]["message"][-2]}
+    )
+
+    assert client.assert_ok("greet").text == "a and b"
 
 
 # Threads and transactions
