@@ -7,14 +7,22 @@ import enum
 import itertools
 import re
 from base64 import b64decode
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import (
+    AsyncIterator,
+    Callable,
+    Coroutine,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager, closing, contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, TypeVar
 
 import msgspec
-from asgiref.sync import async_to_sync
+from asgiref.sync import async_to_sync, sync_to_async
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections
 
@@ -29,8 +37,11 @@ from mcp_django.protocol.methods import NAME_PARAMS
 from mcp_django.protocol.negotiation import CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY
 from mcp_django.protocol.questions import ELICITATION, SAMPLING
 from mcp_django.protocol.revisions import MODERN, Era, Revision
+from mcp_django.testing.listening import ChangeStream, PausedLoop, events_of
 from mcp_django.transports.streamable_http import MCPApplication
 from mcp_django.transports.threads import InlineLane, lanes
+
+T = TypeVar("T")
 
 
 class Choice(enum.Enum):
@@ -107,13 +118,6 @@ class ProtocolFailure(AssertionError):
         self.code: int = error["code"]
         self.message: str = error["message"]
         self.data: Any = error.get("data")
-
-
-def events_of(body: bytes) -> list[Any]:
-    """The messages in a stream of events. An event may have none: a place to come back to."""
-    lines = body.decode().split("\n")
-    data = [line.removeprefix("data: ") for line in lines if line.startswith("data: ")]
-    return [msgspec.json.decode(one) for one in data if one]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -384,6 +388,44 @@ class Client:
         found: list[str] = self.request("completion/complete", params)["completion"]["values"]
         return found
 
+    @contextmanager
+    def listen(self, *uris: str, lists: Iterable[str] = ()) -> Iterator[Iterator[str]]:
+        """Subscribe to resources and to lists, as "tools", while the block runs.
+
+        It gets an iterator over what changes: URIs and names of lists. Each `next` waits for up to
+        60 seconds. Raises AssertionError where nothing comes, or where the server refuses.
+        """
+        stream, loop = ChangeStream(self, uris, lists), PausedLoop()
+
+        def run(coroutine: Coroutine[Any, Any, T]) -> T:
+            with self._working(loop):
+                return loop.run(coroutine)
+
+        def changes() -> Iterator[str]:
+            with suppress(StopAsyncIteration):
+                while True:
+                    yield run(stream.__anext__())
+
+        with closing(loop):
+            stream.subscribe()
+            run(stream.open())
+            try:
+                yield changes()
+            finally:
+                run(stream.close())
+
+    @asynccontextmanager
+    async def alisten(self, *uris: str, lists: Iterable[str] = ()) -> AsyncIterator[ChangeStream]:
+        """The same for async tests: `await anext(...)` waits."""
+        stream = ChangeStream(self, uris, lists)
+        with self._working(InlineLane()):
+            await sync_to_async(stream.subscribe)()
+            await stream.open()
+            try:
+                yield stream
+            finally:
+                await stream.close()
+
     def request(self, method: str, params: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The result of a request. Raises ProtocolFailure."""
         result: dict[str, Any] = self.exchange(method, params)[-1]["result"]
@@ -483,10 +525,16 @@ class Client:
     ) -> HTTPAnswer:
         """Send one HTTP request. A header of None is left out, a default one as well."""
         scope = self.scope(verb, headers=headers)
+        with self._working(InlineLane()):
+            return async_to_sync(self._run)(scope, body)
+
+    @contextmanager
+    def _working(self, lane: InlineLane) -> Iterator[None]:
         if not self.inline:
-            return async_to_sync(self._run)(scope, body)
-        with self.recorded(), lanes.using(InlineLane()), kept_connections():
-            return async_to_sync(self._run)(scope, body)
+            yield
+            return
+        with self.recorded(), lanes.using(lane), kept_connections():
+            yield
 
     @contextmanager
     def recorded(self) -> Iterator[None]:
