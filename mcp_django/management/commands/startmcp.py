@@ -15,7 +15,7 @@ from mcp_django.exposure.registry import registry
 
 #: As many characters as Black and Ruff allow in a line where a project does not say.
 LINE_WIDTH = 88
-OPTIONS = ("fields", "exclude", "more_filter_fields", "search_fields", "label_fields", "ordering")
+WRITTEN = ("fields", "exclude", "more_filter_fields", "search_fields", "label_fields", "ordering")
 HEAD = '''"""What assistants may see of {label}, as `manage.py startmcp` read it from the admin.
 
 Read it before you deploy it: who may view a model gets all its fields.
@@ -84,7 +84,7 @@ def class_of(model: Any) -> Iterator[str]:
     decided = {*exposure.fields, *exposure.exclude}
     names = () if hasattr(admins[0], "mcp_fields") else admin_fields(admins[0])
     secret = [f'        # "{name}",' for name in names if name not in decided]
-    for option in OPTIONS:
+    for option in WRITTEN:
         values = [f'"{value}"' for value in getattr(exposure, option)]
         short = f"    {option} = [{', '.join(values)}]"
         long = [f"    {option} = [", *(f"        {value}," for value in values)]
