@@ -7,7 +7,7 @@ from importlib.util import find_spec
 
 import pytest
 from django.apps import apps
-from django.core.management import CommandError
+from django.core.management import CommandError, get_commands
 
 from tests.children import ROOT, finished
 
@@ -20,6 +20,8 @@ needs_admin = pytest.mark.skipif(
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     """Where three apps seem to be."""
+    # Django remembers where commands are, for the tests after this one as well.
+    get_commands()
     for label in ("auth", "sessions", "shop"):
         monkeypatch.setattr(apps.get_app_config(label), "path", str(tmp_path))
     return tmp_path
