@@ -414,7 +414,7 @@ def test_over_wsgi_there_are_no_streams_and_no_error(diagnose, token):
 
     [streams] = [one for one in findings if "There are no streams" in one["sentence"]]
     assert streams["severity"] == "info"
-    assert "daphne" in streams["hint"]
+    assert "mcp_serve" in streams["hint"]
 
 
 @pytest.mark.parametrize("form", [[], ["--json"]], ids=["lines", "json"])

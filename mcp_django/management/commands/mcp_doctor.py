@@ -17,7 +17,7 @@ from mcp_django.audit.entries import printable
 from mcp_django.auth.redaction import REDACTED
 from mcp_django.auth.resource import endpoint_path, endpoint_url
 from mcp_django.conf import get_config
-from mcp_django.management.doctor import Finding, info
+from mcp_django.management.doctor import SEVERITIES, Finding, info
 from mcp_django.management.doctor.endpoint import (
     CLIENTS,
     PublicEndpoint,
@@ -27,7 +27,6 @@ from mcp_django.management.doctor.endpoint import (
 from mcp_django.management.doctor.site import diagnose_site
 
 TOKEN = "MCP_TOKEN"  # noqa: S105  the name of a variable
-SEVERITIES = ("ok", "info", "warning", "error")
 
 
 class Command(BaseCommand):
@@ -95,10 +94,11 @@ class Command(BaseCommand):
             groups[url] = list(found)
         else:
             site.append(info("No address was asked.", "python manage.py mcp_doctor URL"))
-        text = "\n".join(as_json(groups) if options["as_json"] else as_lines(groups))
+        rows = [{"about": about, **asdict(one)} for about in groups for one in groups[about]]
+        text = json.dumps(rows, indent=2) if options["as_json"] else "\n".join(as_lines(groups))
         # Servers may send back what they get.
         self.stdout.write(text.replace(token, REDACTED) if token else text)
-        worst = max(SEVERITIES.index(one.severity) for found in groups.values() for one in found)
+        worst = max(SEVERITIES.index(row["severity"]) for row in rows)
         if worst >= SEVERITIES.index(options["fail_level"]):
             sys.exit(1)
 
@@ -109,11 +109,6 @@ def checked_token(text: str) -> str:
     if token and not re.fullmatch(r"[\w\-.~+/]+=*", token, re.ASCII):
         raise CommandError("The token has characters that no token has.")
     return token
-
-
-def as_json(groups: Mapping[str, Sequence[Finding]]) -> Iterator[str]:
-    rows = [{"about": about, **asdict(one)} for about, found in groups.items() for one in found]
-    yield json.dumps(rows, indent=2)
 
 
 def as_lines(groups: Mapping[str, Sequence[Finding]]) -> Iterator[str]:

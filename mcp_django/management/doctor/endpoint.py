@@ -18,7 +18,7 @@ from urllib.parse import SplitResult, urlsplit
 from django.db import Error as DatabaseError
 
 from mcp_django.auth.authenticators import is_loopback
-from mcp_django.management.doctor import Finding, error, info, judge_clock, ok, warning
+from mcp_django.management.doctor import Finding, error, info, ok, warning
 from mcp_django.models import PersonalToken
 from mcp_django.protocol.negotiation import CAPABILITIES_KEY, CLIENT_KEY, REVISION_KEY
 from mcp_django.protocol.revisions import LATEST_LEGACY, MODERN
@@ -34,6 +34,8 @@ CLIENT_INFO = {"name": "mcp_doctor", "version": "1"}
 #: Names that every client takes, and numbers of tools above which clients leave some out.
 EVERYWHERE = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 SAFE_TOOLS, MOST_TOOLS = 40, 128
+#: Seconds that two clocks may differ by: answers take a while, and headers have whole seconds.
+MOST_SKEW = 30.0
 #: Seconds that a certificate should still be valid for.
 EXPIRES_SOON = 14 * 86400
 
@@ -139,12 +141,16 @@ class PublicEndpoint:
         self.root = f"{self.parts.scheme}://{self.parts.netloc}"
         self.credentials = {"Authorization": f"Bearer {token}"} if token else {}
 
-    def connect(self, parts: SplitResult) -> HTTPConnection:
-        host, port = parts.hostname or "", parts.port
-        if parts.scheme == "https":
-            context = ssl.create_default_context()
-            return HTTPSConnection(host, port, timeout=self.timeout, context=context)
-        return HTTPConnection(host, port, timeout=self.timeout)
+    @contextmanager
+    def connection(self, parts: SplitResult) -> Iterator[HTTPConnection]:
+        """Raises Unreachable."""
+        kind = HTTPSConnection if parts.scheme == "https" else HTTPConnection
+        try:
+            connection = kind(parts.hostname or "", parts.port, timeout=self.timeout)
+            with closing(connection):
+                yield connection
+        except (OSError, HTTPException, ValueError) as problem:
+            raise Unreachable(explain_failure(problem, parts)) from problem
 
     @contextmanager
     def open(
@@ -153,12 +159,9 @@ class PublicEndpoint:
         """Send a request, and have its response read. Raises Unreachable."""
         parts = urlsplit(url or self.url)
         target = parts._replace(scheme="", netloc="", fragment="").geturl() or "/"
-        try:
-            with closing(self.connect(parts)) as connection:
-                connection.request(verb, target, body, dict(headers))
-                yield connection.getresponse()
-        except (OSError, HTTPException, ValueError) as problem:
-            raise Unreachable(explain_failure(problem, parts)) from problem
+        with self.connection(parts) as connection:
+            connection.request(verb, target, body, dict(headers))
+            yield connection.getresponse()
 
     def send(
         self, verb: str, body: bytes = b"", *, url: str = "", headers: Mapping[str, str]
@@ -173,16 +176,6 @@ class PublicEndpoint:
             return PublicAnswer(
                 status=response.status, headers=response.headers, body=bytes(received)
             )
-
-    def certificate_end(self) -> float:
-        """Return the seconds since 1970 until which it is valid. Raises Unreachable."""
-        connection: Any = self.connect(self.parts)
-        try:
-            with closing(connection):
-                connection.connect()
-                return ssl.cert_time_to_seconds(connection.sock.getpeercert()["notAfter"])
-        except (OSError, ValueError) as problem:
-            raise Unreachable(explain_failure(problem, self.parts)) from problem
 
     def try_get(self, url: str) -> PublicAnswer:
         """Return the answer of another address, or one of status 0 where nothing answers."""
@@ -239,8 +232,7 @@ def diagnose_endpoint(
         answers = {client: nobody.greet(client) for client in clients}
         met = {client: judge(nobody, answer) for client, answer in answers.items()}
         yield from group_by_finding(met)
-        if seconds := server_time(answers[clients[0]]):
-            yield judge_clock("the server", seconds - time.time())
+        yield from diagnose_clock(answers[clients[0]])
         asked = [answer for answer in answers.values() if answer.status == 401]
         if not asked and all(answer.result is None for answer in answers.values()):
             return
@@ -266,7 +258,10 @@ def diagnose_address(endpoint: PublicEndpoint) -> Iterator[Finding]:
     parts = endpoint.parts
     host = parts.hostname or ""
     if parts.scheme == "https":
-        end = endpoint.certificate_end()
+        with endpoint.connection(parts) as connection:
+            connection.connect()
+            tls: Any = connection.sock
+            end = ssl.cert_time_to_seconds(tls.getpeercert()["notAfter"])
         sentence = f"The certificate is valid until {time.strftime('%Y-%m-%d', time.gmtime(end))}."
         is_short = end - time.time() < EXPIRES_SOON
         yield warning(sentence, "certbot renew") if is_short else ok(sentence)
@@ -281,20 +276,22 @@ def diagnose_address(endpoint: PublicEndpoint) -> Iterator[Finding]:
 def explain_failure(problem: Exception, parts: SplitResult) -> Finding:
     """Return why there is no answer at all."""
     host = parts.netloc
-    look = f"curl -v {parts.scheme}://{host}/, and"
     if isinstance(problem, ssl.SSLCertVerificationError):
         return error(
             f"The certificate of {host} is not accepted: {problem.verify_message}.",
             "certbot renew, and let the proxy send the whole chain.",
         )
     if isinstance(problem, ssl.SSLError):
-        sentence = f"There is no TLS at {host}: {problem.reason}."
-        return error(sentence, f"{look} correct the port or the scheme.")
-    if isinstance(problem, TimeoutError):
-        sentence = f"There is no answer from {host} in time."
-        return error(sentence, f"{look} open the port in the firewall.")
-    sentence = f"Nothing answers at {host}: {getattr(problem, 'strerror', '') or problem}."
-    return error(sentence, f"{look} start the server or the proxy there.")
+        sentence, hint = (
+            f"There is no TLS at {host}: {problem.reason}",
+            "correct the port or the scheme",
+        )
+    elif isinstance(problem, TimeoutError):
+        sentence, hint = f"There is no answer from {host} in time", "open the port in the firewall"
+    else:
+        sentence = f"Nothing answers at {host}: {getattr(problem, 'strerror', '') or problem}"
+        hint = "start the server or the proxy there"
+    return error(f"{sentence}.", f"curl -v {parts.scheme}://{host}/, and {hint}.")
 
 
 #: What the endpoint says, and the titles of the pages of Django for DisallowedHost.
@@ -367,12 +364,21 @@ def group_by_finding(found: Mapping[ClientHabits, Finding]) -> Iterator[Finding]
         yield replace(finding, clients=clients)
 
 
-def server_time(answer: PublicAnswer) -> float | None:
-    """Return the seconds since 1970 that an answer names. None: it names no time."""
+def diagnose_clock(answer: PublicAnswer) -> Iterator[Finding]:
+    """Yield what to say of the clock of the server, if the answer names a time."""
     try:
-        return parsedate_to_datetime(answer.headers["Date"]).timestamp()
+        ahead = parsedate_to_datetime(answer.headers["Date"]).timestamp() - time.time()
     except (TypeError, ValueError):
-        return None
+        return
+    if abs(ahead) <= MOST_SKEW:
+        yield ok("The clock of the server agrees with the clock of this machine.")
+        return
+    side = "ahead of" if ahead > 0 else "behind"
+    yield warning(
+        f"The clock of the server is {abs(ahead):.0f} seconds {side} the clock of this machine, "
+        "so tokens expire too early or too late.",
+        "timedatectl set-ntp true, on the machine whose clock is wrong.",
+    )
 
 
 def diagnose_page(endpoint: PublicEndpoint, origin: str) -> Iterator[Finding]:

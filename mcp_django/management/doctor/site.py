@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import time
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 from datetime import timedelta
@@ -22,13 +21,13 @@ from django.utils import timezone
 
 from mcp_django.audit.entries import printable
 from mcp_django.conf import get_config
-from mcp_django.connections import TenantSchema, apart, current_schemas
+from mcp_django.connections import apart, current_schemas
 from mcp_django.exposure.decisions import decisions, exposed_by
 from mcp_django.exposure.limits import is_timeout, set_deadline
 from mcp_django.exposure.options import looks_secret
 from mcp_django.exposure.paths import declaration_of
 from mcp_django.exposure.registry import registry
-from mcp_django.management.doctor import Finding, error, info, judge_clock, ok, warning
+from mcp_django.management.doctor import Finding, error, info, ok, warning
 from mcp_django.models import PersonalToken
 from mcp_django.principal import DEFAULT_SERVER
 from mcp_django.stores.documents import PREFIX, make_cache, missing_table
@@ -42,11 +41,6 @@ SLOW_STATEMENTS = {
     "SELECT COUNT(*) FROM n",
     "postgresql": "SELECT pg_sleep(3)",
     "mysql": "SELECT SLEEP(3)",
-}
-#: Seconds since 1970. SQLite has the clock of its process.
-CLOCKS = {
-    "postgresql": "SELECT EXTRACT(EPOCH FROM clock_timestamp())",
-    "mysql": "SELECT UNIX_TIMESTAMP(SYSDATE(6))",
 }
 #: Days since its last use after which nobody misses an expired token.
 RECENT_DAYS = 30
@@ -71,7 +65,12 @@ def diagnose_site() -> Iterator[Finding]:
     yield from unapplied
     has_tables = all(one.severity == "ok" for one in unapplied)
     if has_tables and router.db_for_read(PersonalToken) in working:
-        yield from map(describe_schema, current_schemas())
+        for schema in current_schemas():
+            yield info(
+                f"Tokens and decisions are those of the schema {schema.name!r}. Each tenant has "
+                "its own.",
+                "python manage.py tenant_command mcp_doctor --schema SCHEMA",
+            )
         yield from diagnose_switches()
         yield from diagnose_tokens()
         yield from diagnose_fields()
@@ -90,7 +89,7 @@ def read_checks(databases: Iterable[str]) -> Iterator[Finding]:
             is_info = message.level < WARNING or (settings.DEBUG and message not in usual)
             severity = "info" if is_info else "error" if message.is_serious() else "warning"
             hint, check = message.hint or "", message.id or ""
-            yield Finding(severity=severity, sentence=message.msg, hint=hint, check=check)
+            yield Finding(severity, message.msg, hint, check)
     if not every:
         yield ok("The system checks find nothing.")
 
@@ -104,7 +103,6 @@ def diagnose_database(alias: str) -> Iterator[Finding]:
         connection = connections[alias]
         connection.ensure_connection()
         is_limited = ends_slow_statements(connection)
-        ahead = clock_difference(connection)
         is_shared = is_pooled(connection)
     except (DatabaseError, ImproperlyConfigured) as problem:
         yield error(
@@ -120,8 +118,6 @@ def diagnose_database(alias: str) -> Iterator[Finding]:
             "STATEMENT_TIMEOUT has no effect there.",
             "Use SQLite, PostgreSQL, MariaDB or MySQL without a pooler that drops SET.",
         )
-    if ahead is not None:
-        yield judge_clock(f"the database {alias!r}", ahead)
     if is_shared and not connection.settings_dict.get("DISABLE_SERVER_SIDE_CURSORS"):
         yield warning(
             f"A pooler such as PgBouncer stands in front of the database {alias!r}. If it pools "
@@ -150,15 +146,6 @@ def ends_slow_statements(connection: Any) -> bool:
                 return bool(connection.vendor == "mysql" and cursor.fetchone() == (1,))
     except OperationalError as problem:
         return is_timeout(problem)
-
-
-def clock_difference(connection: Any) -> float | None:
-    """Return by how many seconds the database is ahead of this process. None: it has no clock."""
-    if connection.vendor not in CLOCKS:
-        return None
-    with connection.cursor() as cursor:
-        cursor.execute(CLOCKS[connection.vendor])
-        return float(cursor.fetchone()[0]) - time.time()
 
 
 def is_pooled(connection: Any) -> bool:
@@ -251,13 +238,6 @@ def diagnose_cache(working: Iterable[str]) -> Iterator[Finding]:
 
 
 # Decisions, tokens and fields
-
-
-def describe_schema(schema: TenantSchema) -> Finding:
-    return info(
-        f"Tokens and decisions are those of the schema {schema.name!r}. Each tenant has its own.",
-        "python manage.py tenant_command mcp_doctor --schema SCHEMA",
-    )
 
 
 def diagnose_switches() -> Iterator[Finding]:
