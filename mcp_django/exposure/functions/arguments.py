@@ -41,7 +41,12 @@ PLACE = re.compile(r" - at (?P<key>`key` in )?`\$(?P<path>[^`]*)`$")
 UNREADABLE = (ValueError, TypeError, OverflowError, RecursionError)
 #: What a model sends for a parameter that it has no value for.
 EMPTY: tuple[Any, ...] = (None, "", [], {})
-TYPES = frozenset({"string", "number", "integer", "boolean", "null", "array", "object"})
+#: What JSON calls the types of values that were decoded from it.
+TYPES = {
+    str: "string", float: "number", int: "integer", bool: "boolean", type(None): "null",
+    list: "array",
+}  # fmt: skip
+ALL_TYPES = frozenset({*TYPES.values(), "object"})
 #: Names that clients add to the arguments of any tool: see docs/reference/clients.md.
 STRAY_NAMES = frozenset(
     {
@@ -262,17 +267,11 @@ def types_of(schema: Mapping[str, Any]) -> frozenset[str]:
     if types is not None:
         return frozenset([types] if isinstance(types, str) else types)
     values = schema.get("enum", [schema["const"]] if "const" in schema else None)
-    return TYPES if values is None else frozenset(map(type_of, values))
+    return ALL_TYPES if values is None else frozenset(map(type_of, values))
 
 
 def type_of(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return "null" if value is None else "boolean"
-    if isinstance(value, (int, float)):
-        return "integer" if isinstance(value, int) else "number"
-    if isinstance(value, str):
-        return "string"
-    return "array" if isinstance(value, list) else "object"
+    return TYPES.get(type(value), "object")
 
 
 def takes(value: Any, options: Sequence[Mapping[str, Any]]) -> bool:
@@ -290,7 +289,7 @@ def takes(value: Any, options: Sequence[Mapping[str, Any]]) -> bool:
 
 def fitted(value: Any, options: Sequence[Mapping[str, Any]]) -> Any:
     """A value, and all that is inside it, in the form that one of the schemas declares."""
-    allowed: frozenset[str] = frozenset().union(*map(types_of, options)) if options else TYPES
+    allowed: frozenset[str] = frozenset().union(*map(types_of, options)) if options else ALL_TYPES
     if isinstance(value, str) and "string" not in allowed:
         value = unpacked(value, allowed, options)
     if isinstance(value, float) and value.is_integer() and "number" not in allowed:
@@ -385,13 +384,13 @@ def describe(error: Exception, name: str, value: Any, *, schema: Mapping[str, An
         # msgspec quotes the value, at any length.
         message, hint = "Invalid value", allowed(schema, name)
     got = f": {quoted(value)}" if not found and isinstance(value, (str, int, float)) else ""
+
+    def in_words(types: re.Match[str]) -> str:
+        """Type names of msgspec: `int | null` is "a whole number or null"."""
+        return " or ".join(TYPE_WORDS.get(name, name) for name in types[1].split(" | "))
+
     message = TYPE_NAMES.sub(in_words, message).replace("`", "")
     return f"Argument {place}: {message[:200]}{got}.{hint}"
-
-
-def in_words(types: re.Match[str]) -> str:
-    """Type names of msgspec: `int | null` is "a whole number or null"."""
-    return " or ".join(TYPE_WORDS.get(name, name) for name in types[1].split(" | "))
 
 
 def allowed(schema: Mapping[str, Any], name: str) -> str:

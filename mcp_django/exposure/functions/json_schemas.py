@@ -76,17 +76,25 @@ def subschemas(root: Any, pointer: Pointer = ()) -> Iterator[tuple[Pointer, dict
                 yield from subschemas(member, (*place, name))
 
 
-def rewritten(
-    schema: dict[str, Any], change: Callable[[dict[str, Any]], dict[str, Any]]
-) -> dict[str, Any]:
-    """A copy of the schema with each schema inside it changed, from the innermost out."""
-    copy = deepcopy(schema)
-    # Each one comes before what it holds, so backwards it comes after.
-    for _, inner in reversed([*subschemas(copy)]):
-        changed = dict(change(inner))
-        inner.clear()
-        inner.update(changed)
+def mapped(schema: Mapping[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
+    """A copy of the schema with each schema right inside of it changed."""
+    copy = {}
+    for keyword, value in schema.items():
+        if keyword in SINGLE:
+            value = change(value)
+        elif keyword in LISTS and isinstance(value, list):
+            value = [change(member) for member in value]
+        elif keyword in MAPS and isinstance(value, dict):
+            value = {name: change(member) for name, member in value.items()}
+        copy[keyword] = value
     return copy
+
+
+def rewritten(schema: Any, change: Callable[[dict[str, Any]], dict[str, Any]]) -> Any:
+    """A copy of the schema with each schema inside it changed, from the innermost out."""
+    if not isinstance(schema, dict):
+        return schema
+    return change(mapped(schema, lambda inner: rewritten(inner, change)))
 
 
 def for_clients(schema: dict[str, Any]) -> dict[str, Any]:
@@ -103,7 +111,8 @@ def for_clients(schema: dict[str, Any]) -> dict[str, Any]:
     targets = [str(inner.get("$ref", "")) for _, inner in subschemas(schema)]
     if any(target.startswith("#/") and target.count("/") > 2 for target in targets):
         return schema
-    return rewritten(schema, in_plain_words)
+    plain: dict[str, Any] = rewritten(schema, in_plain_words)
+    return plain
 
 
 def of_arguments(schema: dict[str, Any]) -> dict[str, Any]:
@@ -124,56 +133,41 @@ def inlined(root: dict[str, Any]) -> dict[str, Any]:
     """The schema without references. Inside of what a reference leads to, the same again is any
     object. A schema that refers to what is not in it or leads too far stays as it is.
     """
+    left = MOST_INLINED
+
+    def expand(schema: Any, trail: tuple[str, ...] = ()) -> Any:
+        """A copy without references. Raises LookupError. `trail` are those that led here."""
+        nonlocal left
+        if not isinstance(schema, dict):
+            return schema
+        if "$ref" not in schema:
+            own = {word: value for word, value in schema.items() if word not in FOR_REFERENCES}
+            return mapped(own, lambda inner: expand(inner, trail))
+        target = schema["$ref"]
+        others = {word: value for word, value in schema.items() if word != "$ref"}
+        whole = target_of(root, target)
+        left -= 1
+        if target in trail or left < 0:
+            kind = {"type": "object"} if whole.get("type") == "object" else {}
+            whole = {"description": "The same again.", **kind}
+        elif whole.keys() & (others.keys() - UNCHECKED):
+            whole = {"allOf": [whole]}
+        return expand(whole | others, (*trail, target))
+
     try:
-        whole: dict[str, Any] = References(root).expand(root)
+        whole: dict[str, Any] = expand(root)
     except (LookupError, RecursionError):
         return root
     return whole
 
 
-class References:
-    """Puts what the references of one schema lead to in their place."""
-
-    def __init__(self, root: dict[str, Any]) -> None:
-        self.root = root
-        self._followed = 0
-
-    def expand(self, schema: Any, trail: tuple[str, ...] = ()) -> Any:
-        """A copy without references. Raises LookupError. `trail` are those that led here."""
-        if not isinstance(schema, dict):
+def target_of(root: dict[str, Any], reference: str) -> dict[str, Any]:
+    """The schema that a reference leads to. Raises LookupError."""
+    pointer = unquote(reference).replace("~1", "/").replace("~0", "~")
+    for place, schema in subschemas(root):
+        if pointer in ("/".join(["#", *place]), f"#{schema.get('$anchor', '/')}"):
             return schema
-        if "$ref" in schema:
-            target = schema["$ref"]
-            beside = {keyword: value for keyword, value in schema.items() if keyword != "$ref"}
-            whole = self._target(target)
-            self._followed += 1
-            if target in trail or self._followed > MOST_INLINED:
-                kind = {"type": "object"} if whole.get("type") == "object" else {}
-                whole = {"description": "The same again.", **kind}
-            elif whole.keys() & (beside.keys() - UNCHECKED):
-                whole = {"allOf": [whole]}
-            return self.expand(whole | beside, (*trail, target))
-        return {
-            keyword: self._expand_value(keyword, value, trail)
-            for keyword, value in schema.items()
-            if keyword not in FOR_REFERENCES
-        }
-
-    def _expand_value(self, keyword: str, value: Any, trail: tuple[str, ...]) -> Any:
-        if keyword in SINGLE:
-            return self.expand(value, trail)
-        if keyword in LISTS and isinstance(value, list):
-            return [self.expand(member, trail) for member in value]
-        if keyword in MAPS and isinstance(value, dict):
-            return {name: self.expand(member, trail) for name, member in value.items()}
-        return value
-
-    def _target(self, reference: str) -> dict[str, Any]:
-        pointer = unquote(reference).replace("~1", "/").replace("~0", "~")
-        for place, schema in subschemas(self.root):
-            if pointer in ("/".join(["#", *place]), f"#{schema.get('$anchor', '/')}"):
-                return schema
-        raise LookupError(reference)
+    raise LookupError(reference)
 
 
 def in_plain_words(schema: dict[str, Any]) -> dict[str, Any]:

@@ -54,7 +54,16 @@ class RawSchema:
 
     def __init__(self, schema: Mapping[str, Any], *, what: str) -> None:
         self.what = what
-        self.schema = self._own_copy(schema)
+        if not isinstance(schema, Mapping):
+            raise self._refused("must be a dict")
+        try:
+            check_plain(schema, deepest=DEEPEST_SCHEMA)
+            # A copy of our own, of plain JSON, with its keywords in order.
+            self.schema: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema))
+        except RecursionError:
+            raise self._refused(f"is nested deeper than {DEEPEST_SCHEMA} levels") from None
+        except (TypeError, ValueError) as error:
+            raise self._refused(f"is not JSON: {error}") from error
         self._check_shape()
         self._validator = self._compile()
 
@@ -71,19 +80,6 @@ class RawSchema:
         except (ValueError, RecursionError):
             return "Too deeply nested, or a number out of range"
         return None
-
-    def _own_copy(self, schema: Mapping[str, Any]) -> dict[str, Any]:
-        """A copy of our own, of plain JSON, with its keywords in order."""
-        if not isinstance(schema, Mapping):
-            raise self._refused("must be a dict")
-        try:
-            check_plain(schema, deepest=DEEPEST_SCHEMA)
-            copy: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(schema))
-        except RecursionError:
-            raise self._refused(f"is nested deeper than {DEEPEST_SCHEMA} levels") from None
-        except (TypeError, ValueError) as error:
-            raise self._refused(f"is not JSON: {error}") from error
-        return copy
 
     def _check_shape(self) -> None:
         for pointer, keywords in subschemas(self.schema):
