@@ -29,7 +29,6 @@ from django.forms.models import model_to_dict
 from django.utils import translation
 from django.utils.text import capfirst, get_text_list
 
-from mcp_django.conf import get_config
 from mcp_django.context import running_call
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.admin_bridge.forms import Saved
@@ -37,7 +36,7 @@ from mcp_django.exposure.admin_bridge.requests import NOTE, client_name
 from mcp_django.exposure.admin_bridge.rights import CHANGE as CHANGES
 from mcp_django.exposure.admin_bridge.rights import may, tolerant, viewing_admin
 from mcp_django.exposure.limits import limited
-from mcp_django.exposure.options import ModelExposure, is_named_in, is_secret
+from mcp_django.exposure.options import ModelExposure, is_secret
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import allowed_paths
 from mcp_django.exposure.query.computed import computed_columns
@@ -453,10 +452,6 @@ def log_of(rights: Rights, exposure: ModelExposure, obj: Model) -> RecordLog | N
 
 #: Characters of the values of one change, in JSON.
 MOST_KEPT_OF_CHANGE = 20_000
-
-
-def keeps_values(model: type[Model]) -> bool:
-    return is_named_in(get_config().keep_changes, model)
 
 
 def keep_values(saved: Saved, row: Model | None, *, before: Mapping[str, Any]) -> None:

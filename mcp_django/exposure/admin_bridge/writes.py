@@ -55,7 +55,7 @@ from mcp_django.exposure.admin_bridge.rights import (
     viewing_admin,
 )
 from mcp_django.exposure.limits import contended, is_timeout, limited
-from mcp_django.exposure.options import ModelExposure
+from mcp_django.exposure.options import ModelExposure, is_named_in
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.arguments import (
     CreateRecord,
@@ -212,7 +212,8 @@ def save_one(
     # Whoever writes second reads what the first has written, and keeps it.
     form = open_form(context, rights, given, find=find_locked)
     model, before, values = form.exposure.model, None, given.values or {}
-    is_kept, kept = isinstance(given, UpdateRecord) and history.keeps_values(model), {}
+    is_kept = isinstance(given, UpdateRecord) and is_named_in(get_config().keep_changes, model)
+    kept = history.fields_as_json(form.obj, values) if is_kept else {}
     state = partial(history.state_of_record, rights, model, names=values, using=using)
     if isinstance(given, UpdateRecord):
         if given.version:
@@ -221,8 +222,6 @@ def save_one(
         if given.if_unmodified_since:
             check_unmodified(form.exposure, form.obj, given.if_unmodified_since)
         before = state(form.obj.pk)
-    if is_kept:
-        kept = history.fields_as_json(form.obj, values)
     saved = form.save(values, given.inlines or {})
     after = state(saved.obj.pk)
     row = model._base_manager.using(using).filter(pk=saved.obj.pk).first()

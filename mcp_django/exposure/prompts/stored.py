@@ -179,7 +179,7 @@ def record_of(rights: Rights, exposure: ModelExposure, key: str) -> Record:
         set_value(record, path.names, value_of(path, selection, columns))
         if choices_of(path.field):
             label = display_of(path.field, first(selection, path, columns))
-            set_value(record, (*path.names[:-1], f"get_{path.names[-1]}_display"), label)
+            set_value(record, display_names(path), label)
     table = access.tables[RETURN]
     labels = [path.text for path in declaration_of(exposure).labels if path.text in table]
     without_empty(record)
@@ -247,14 +247,16 @@ def first(selection: Selection, path: Path, columns: Columns) -> Any:
     return selection.renders[path.text](columns)[0]
 
 
+def display_names(path: Path) -> tuple[str, ...]:
+    return (*path.names[:-1], f"get_{path.names[-1]}_display")
+
+
 def names_of(exposure: ModelExposure) -> list[str]:
     """The names that templates may use of an object, whatever a caller may see of it."""
-    names = ["pk"]
+    names: list[tuple[str, ...]] = [("pk",)]
     for path in declaration_of(exposure).paths[RETURN]:
-        names.append(".".join(path.names))
-        if choices_of(path.field):
-            names.append(".".join((*path.names[:-1], f"get_{path.names[-1]}_display")))
-    return list(dict.fromkeys(names))
+        names += [path.names, *[display_names(path)] * bool(choices_of(path.field))]
+    return list(dict.fromkeys(map(".".join, names)))
 
 
 # What staff decided about prompts of code and of files.

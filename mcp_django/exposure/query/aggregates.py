@@ -220,7 +220,7 @@ class Metric:
             return [value or 0 for value in values]  # a sum over no records is NULL
         if kind_of(field) == "decimal" and self.path is not None and not choices_of(field):
             more = 2 if self.function == "avg" else 0
-            return rounded(values, places_of(self.path.field), more=more)
+            return rounded(values, self.path.field, more=more)
         if kind_of(field) == "float" and self.function in ("sum", "avg"):
             digits = 15 if self.function == "sum" else AVERAGE_DIGITS
             values = [significant(value, digits) for value in values]
@@ -235,12 +235,9 @@ def significant(value: float | None, digits: int) -> float | None:
     return round(value, max(2, digits - 1 - math.floor(math.log10(abs(value)))))
 
 
-def places_of(field: Any) -> int | None:
-    return getattr(getattr(field, "output_field", field), "decimal_places", None)
-
-
-def rounded(values: Values, places: int | None, *, more: int) -> Values:
+def rounded(values: Values, field: Any, *, more: int) -> Values:
     """To the places of the column: databases differ in how many they give to a result."""
+    places = getattr(getattr(field, "output_field", field), "decimal_places", None)
     if places is None:
         return values
     step = Decimal(1).scaleb(-places - more)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from dataclasses import fields as dataclass_fields
 from functools import partial
 from typing import Any
 
@@ -76,12 +77,11 @@ def any_of(parts: Iterable[Q]) -> Q:
 
 def parse(rights: Rights, access: AccessiblePaths, asked: Filters, *, using: str) -> ParsedFilters:
     """Raises QueryError for anything that the caller may not ask or that means nothing."""
-    parser = FilterParser(rights, access, using=using)
-    parsed: dict[str, Any] = {}
-    for name, method in PARSERS.items():
-        value = getattr(asked, name)
+    parser, parsed = FilterParser(rights, access, using=using), dict[str, Any]()
+    for part in dataclass_fields(ParsedFilters):
+        value = getattr(asked, part.name)
         if value is not UNSET:
-            parsed[name] = method(parser, value, what=name)
+            parsed[part.name] = getattr(parser, part.name)(value, what=part.name)
     return ParsedFilters(**parsed)
 
 
@@ -144,7 +144,9 @@ def suffix(kind: str, names: list[str]) -> tuple[str, str] | None:
 
 
 class FilterParser:
-    """Parses what one call says of the records that it means."""
+    """Parses what one call says of the records that it means: each member of `ParsedFilters` by
+    the method of its name.
+    """
 
     def __init__(self, rights: Rights, access: AccessiblePaths, *, using: str) -> None:
         self.rights = rights
@@ -162,6 +164,8 @@ class FilterParser:
                 f"At most {MAX_CONDITIONS} conditions in {what}; this has {len(conditions)}."
             )
         return [self.condition(key, value, what=what) for key, value in conditions]
+
+    filters = exclude = conditions
 
     def condition(self, key: Any, value: Any, *, what: str) -> Condition:
         lookup = self.access.lookups.get(key) if isinstance(key, str) else None
@@ -233,7 +237,7 @@ class FilterParser:
                 raise
             return named
 
-    def alternatives(self, given: Any, *, what: str) -> list[list[Condition]]:
+    def any_of(self, given: Any, *, what: str) -> list[list[Condition]]:
         if not isinstance(given, list | tuple) or not 0 < len(given) <= MAX_ALTERNATIVES:
             example = example_lookup(self.access)
             raise QueryError(f"{what} takes a list of 1 to {MAX_ALTERNATIVES} objects{example}.")
@@ -271,14 +275,6 @@ class FilterParser:
             except QueryError:  # not a number, so not in a column of numbers
                 continue
             yield Condition(path=path, operator="exact", value=value)
-
-
-PARSERS: dict[str, Callable[..., Any]] = {
-    "filters": FilterParser.conditions,
-    "exclude": FilterParser.conditions,
-    "any_of": FilterParser.alternatives,
-    "search": FilterParser.search,
-}
 
 
 # Texts that nothing is exactly equal to.

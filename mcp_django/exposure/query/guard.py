@@ -451,14 +451,13 @@ def is_mergeable(query: Any) -> bool:
         and not query.extra_tables
         and query.group_by is None
         and not query._filtered_relations
-        and not any(multiplies(join) for join in query.alias_map.values())
+        and not any(
+            field.one_to_many or field.many_to_many
+            for join in query.alias_map.values()
+            if (field := getattr(join, "join_field", None)) is not None
+        )
         and type(query) is Query
     )
-
-
-def multiplies(join: Any) -> bool:
-    field = getattr(join, "join_field", None)
-    return field is not None and bool(field.one_to_many or field.many_to_many)
 
 
 def guarded_query(base: Any, policy: Policy) -> GuardedQuery:

@@ -102,8 +102,8 @@ class FunctionTool(SiteFunction):
             )
         # The code before a question runs again with the answer.
         self.atomic = atomic or (self.asks and not self.is_async)
-        self.arguments = self._reader(input_schema, serializer)
-        self.results = self._results(output_schema, output_serializer)
+        self.arguments: Arguments | RawArguments = self._reader(input_schema, serializer)
+        self.results: Results = self._results(output_schema, output_serializer)
         schema = self.arguments.schema
         if ARGUMENT in schema.get("properties", {}):
             raise ImproperlyConfigured(
@@ -127,7 +127,7 @@ class FunctionTool(SiteFunction):
         )
         self._definition = with_confirmation(definition) if self.asks else definition
 
-    def _reader(self, schema: Any, serializer: Any) -> Arguments | RawArguments:
+    def _reader(self, schema: Any, serializer: Any) -> Any:
         """Raises ImproperlyConfigured for what cannot be relied on, as `_results` does."""
         if schema is not None and serializer is not None:
             raise ImproperlyConfigured(
@@ -136,13 +136,11 @@ class FunctionTool(SiteFunction):
         if schema is not None:
             return RawArguments(self.name, self.signature, schema)
         if serializer is not None:
-            made: RawArguments = framework_for(self.name).SerializerArguments(
-                self.name, self.signature, serializer
-            )
-            return made
+            drf = framework_for(self.name)
+            return drf.SerializerArguments(self.name, self.signature, serializer)
         return Arguments(self.name, self.signature, descriptions=self.parameters)
 
-    def _results(self, schema: Any, serializer: Any) -> Results:
+    def _results(self, schema: Any, serializer: Any) -> Any:
         if schema is not None and serializer is not None:
             raise ImproperlyConfigured(
                 f"The tool {self.name!r} has an output_schema and an output_serializer. "
@@ -151,8 +149,7 @@ class FunctionTool(SiteFunction):
         if schema is not None:
             return RawResults(self.name, schema)
         if serializer is not None:
-            made: Results = framework_for(self.name).SerializerResults(self.name, serializer)
-            return made
+            return framework_for(self.name).SerializerResults(self.name, serializer)
         return Results(self.name, self.signature.returns)
 
     @property
