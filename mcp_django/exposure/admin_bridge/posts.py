@@ -231,10 +231,6 @@ def refuse_value(sentence: str, *args: Any) -> None:
     raise ValidationError(sentence)
 
 
-def keep_value(value: Any, *args: Any) -> Any:
-    return value
-
-
 def watch_forms(one_call: Any, see: Callable[[Any], None]) -> None:
     """Have a copy of a ModelAdmin pass each form of a record that it makes to `see`.
 
@@ -355,7 +351,7 @@ def apply_values(
             # It counts as unchanged, whatever was posted. Its widget is not asked: some need more
             # than their own name.
             field.disabled = True
-            send(form, name=name, data=None, clean=partial(keep_value, value))
+            send(form, name=name, data=None, clean=lambda *args, value=value: value)
             # Else Django would leave a field that only the model needs out of its checks.
             field.required |= type(value) is SimpleLazyObject
     leave_unchecked(form, kept)

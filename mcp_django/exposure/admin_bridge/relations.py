@@ -145,7 +145,14 @@ def find_members(
     """
     field, is_new = bound.field, bound.form.instance._state.adding
     changes = set_changes(value, is_new=is_new)
-    visible, hidden = split_members(rights, bound)
+    given = list(bound.initial or ())
+    members = [one for one in given if isinstance(one, Model)]
+    if keys := [one for one in given if not isinstance(one, Model)]:
+        name = f"{field.to_field_name or 'pk'}__in"
+        members += all_related(field).filter(Q((name, keys)))
+    labels = visible_labels(rights, field.queryset.model, [one.pk for one in members])
+    visible = [one for one in members if one.pk in labels]
+    hidden = [one for one in members if one.pk not in labels]
     if "set" in changes:
         return Finder(rights, field).keys(changes["set"]), [], [] if is_new else hidden
     added = Finder(rights, field).keys(changes.get("add", []))
@@ -243,19 +250,6 @@ def all_related(field: Any) -> QuerySet[Any]:
 def posted_key(field: Any, obj: Any) -> str:
     """A record as the form takes it."""
     return str(field.prepare_value(obj))
-
-
-def split_members(rights: Rights, bound: Any) -> tuple[list[Any], list[Any]]:
-    """The related records that a form shows as chosen: those that this caller may see, and all
-    others.
-    """
-    given, name = list(bound.initial or ()), bound.field.to_field_name or "pk"
-    objects = [one for one in given if isinstance(one, Model)]
-    if keys := [one for one in given if not isinstance(one, Model)]:
-        objects += all_related(bound.field).filter(Q((f"{name}__in", keys)))
-    labels = visible_labels(rights, bound.field.queryset.model, [one.pk for one in objects])
-    visible = [one for one in objects if one.pk in labels]
-    return visible, [one for one in objects if one.pk not in labels]
 
 
 class Finder:

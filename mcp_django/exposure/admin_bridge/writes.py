@@ -103,8 +103,12 @@ def describe_writing(
         changed = described(context, rights, exposure, verb=CHANGE)
         forms = (found.get("create_record", {}), changed)
         created, stored = [one.get("values", {}).get("properties") for one in forms]
-        is_same = stored is not None and created is not None and stored.keys() == created.keys()
-        found["update_record"] = {"values": as_for_create(stored)} if is_same else changed
+        if stored is not None and created is not None and stored.keys() == created.keys():
+            sets = [name for name, schema in stored.items() if "propertyNames" in schema]
+            verb = "takes" if len(sets) == 1 else "take"
+            in_place = f" In place of a list, {', '.join(sets)} {verb} {FORMS}. {COMBINED}"
+            changed = {"values": AS_FOR_CREATE + in_place * bool(sets)}
+        found["update_record"] = changed
     if may(rights, model, REMOVE):
         found["delete_record"] = True
     return found
@@ -160,15 +164,6 @@ def first_changeable(rights: Rights, exposure: ModelExposure) -> Any:
             if is_seen and may(rights, model, CHANGE, record):
                 return record
     return None
-
-
-def as_for_create(properties: Mapping[str, Any]) -> str:
-    """What is said of an update whose form has the fields of the add form."""
-    sets = [name for name, schema in properties.items() if "propertyNames" in schema]
-    if not sets:
-        return AS_FOR_CREATE
-    verb = "takes" if len(sets) == 1 else "take"
-    return f"{AS_FOR_CREATE} In place of a list, {', '.join(sets)} {verb} {FORMS}. {COMBINED}"
 
 
 #: Keys that the answer of a deletion names.
@@ -404,9 +399,15 @@ def undo(context: CallContext, rights: Rights, given: UndoChange) -> dict[str, A
                 f"Nothing was undone: {', '.join(others)} changed since then. Read the record, "
                 "and set with update_record what is wrong."
             )
-        update = UpdateRecord(
-            model=exposure.label, pk=given.pk, values=values_before(model, values)
-        )
+        sent: dict[str, Any] = {name: before for name, (before, _) in values.items()}
+        for relation in history.relations_of(model, values):
+            # Others may have members that the caller does not see.
+            before, after = values[relation.name]
+            sent[relation.name] = {
+                "add": [key for key in before if key not in after],
+                "remove": [key for key in after if key not in before],
+            }
+        update = UpdateRecord(model=exposure.label, pk=given.pk, values=sent)
         approve(
             context,
             rights,
@@ -418,20 +419,6 @@ def undo(context: CallContext, rights: Rights, given: UndoChange) -> dict[str, A
         return answer_of(rights, save_one(context, rights, update, using=using))
 
     return perform(work, model=model, dry_run=False)
-
-
-def values_before(model: type[Model], values: Mapping[str, Any]) -> dict[str, Any]:
-    """The values of an update that undoes a change. Of a set it names those that came and went:
-    others may have members that the caller does not see.
-    """
-    sent: dict[str, Any] = {name: before for name, (before, _) in values.items()}
-    for relation in history.relations_of(model, values):
-        before, after = values[relation.name]
-        sent[relation.name] = {
-            "add": [key for key in before if key not in after],
-            "remove": [key for key in after if key not in before],
-        }
-    return sent
 
 
 def perform(

@@ -162,20 +162,16 @@ class Arguments:
             read = msgspec.convert(declared, self.type)
             if self._has_decimals:
                 check_decimals(read)
+            return read
         except UNREADABLE:
-            raise self._explain(declared) from None
-        return read
-
-    def _explain(self, arguments: Mapping[str, Any]) -> Refused:
-        sentence, name = "These arguments cannot be read together.", ""
-        for name, value in arguments.items():
+            pass
+        for name, value in declared.items():
             try:
                 check_plain(value, deepest=get_config().max_depth)
                 check_decimals(msgspec.convert(value, self.annotations[name]))
             except UNREADABLE as error:
-                sentence = describe(error, name, value, schema=self.schema)
-                break
-        return Refused(sentence, [name])
+                raise Refused(describe(error, name, value, schema=self.schema), [name]) from None
+        raise Refused("These arguments cannot be read together.", [])
 
     def shown_call(self, example: Mapping[str, Any]) -> str:
         """Return a sentence with a call that has these arguments. Empty if it would be long, or if

@@ -116,8 +116,13 @@ class Results:
                 raise self._broken("returned a ToolResult without structured data")
             return result
         raw = self._encode(result.structured)
-        if promises:
-            self._check(self._unwrap(raw) if self.is_wrapped else raw)
+        if promises and self.is_wrapped:
+            whole = msgspec.json.decode(raw)
+            if not isinstance(whole, dict) or "result" not in whole:
+                raise self._broken('returned structured data without "result"')
+            self._check(msgspec.json.encode(whole["result"]))
+        elif promises:
+            self._check(raw)
         return structured(raw, content=result.content, is_error=result.is_error)
 
     def _check(self, raw: bytes) -> None:
@@ -125,12 +130,6 @@ class Results:
             self._decoder.decode(raw)
         except msgspec.ValidationError as error:
             raise self._broken(f"returned something else ({str(error)[:200]})") from error
-
-    def _unwrap(self, raw: bytes) -> bytes:
-        whole = msgspec.json.decode(raw)
-        if not isinstance(whole, dict) or "result" not in whole:
-            raise self._broken('returned structured data without "result"')
-        return msgspec.json.encode(whole["result"])
 
     def _encode(self, value: Any) -> bytes:
         return encode(value, of=f"tool {self.tool!r}")

@@ -107,12 +107,6 @@ class Argument:
             return WANTED[self.kind] + (" within its limits" if notes_of(self.annotation) else "")
         return "true or false" if self.kind is bool else f"one of: {', '.join(self.texts)}"
 
-    def is_left_out(self, given: Mapping[str, str]) -> bool:
-        """Clients send an empty text for what their user did not fill in."""
-        if self.name not in given:
-            return True
-        return given[self.name] == "" and not self.definition.required and not self.takes_empty
-
     def read(self, text: str) -> Any:
         """Raises ToolError that says what it takes."""
         if len(text) > LONGEST_TEXT:
@@ -144,10 +138,11 @@ class PromptArguments:
         """The values by name. Raises ToolError for what is unknown, missing or unreadable."""
         required = [one.name for one in self.definitions if one.required]
         check_names(given, self.by_name, required=required, of="prompt")
+        # Clients send an empty text for what their user did not fill in.
         return {
             name: argument.read(given[name])
             for name, argument in self.by_name.items()
-            if not argument.is_left_out(given)
+            if given.get(name) or (name in given and (argument.takes_empty or name in required))
         }
 
     def complete(self, request: HttpRequest, name: str, value: str) -> list[str] | None:

@@ -190,9 +190,12 @@ def record_of(rights: Rights, exposure: ModelExposure, key: str) -> Record:
 
 def value_of(path: Path, selection: Selection, columns: Columns) -> Any:
     if path.field.is_relation:
-        labels = selection.labels.get(path.text)
-        key = first(selection, path, columns)
-        return relation_of(key if labels is None else labels(columns).beside(key))
+        # Its key, and what stands for the other row if that may be seen.
+        key, labels = first(selection, path, columns), selection.labels.get(path.text)
+        if key is None:
+            return None
+        label = "" if labels is None else labels(columns).texts.get(str(key))
+        return Record({"pk": key if is_plain(key) else as_text(key)}, label or as_text(key))
     raw = columns[path.lookup][0]
     value = raw if is_plain(raw) else first(selection, path, columns)
     is_told = is_plain(value) or isinstance(value, PLAIN_JSON)
@@ -232,15 +235,6 @@ def display_of(field: Any, value: Any) -> Any:
 
 def is_plain(value: Any) -> bool:
     return type(value) in AS_THEY_ARE or isinstance(value, str)
-
-
-def relation_of(value: Any) -> Record | None:
-    """A foreign key: its key, and what stands for the other row if that may be seen."""
-    if value is None:
-        return None
-    key = value["pk"] if isinstance(value, dict) else value
-    label = value["label"] if isinstance(value, dict) else None
-    return Record({"pk": key if is_plain(key) else as_text(key)}, label or as_text(key))
 
 
 def first(selection: Selection, path: Path, columns: Columns) -> Any:

@@ -175,6 +175,10 @@ class Entries:
     def entry(self, path: Path) -> dict[str, Any]:
         access, kind, uses = self.access, type_of(path), self.uses.get(path.names, {})
         label, kind_of_filter = label_of(path), uses.get("filter", kind)
+        # The model that the values are keys of, unless `relations` says it.
+        model = path.hops[-1].model if path.field is None else path.field.related_model
+        is_there = model in self.rights.exposed.exposures and self.rights.may_view(model)
+        to = model._meta.label_lower if is_there else ""
         is_key, is_masked = kind_of_filter == "key", path in access.masks
         is_file = path.field in access.files and not path.hops
         is_read = is_file and not access.exposure.aggregates_only
@@ -183,7 +187,7 @@ class Entries:
             "type": "key" if is_key else kind,
             "label": "" if has_words_of(label, path.text) else label,
             "filter": "" if kind_of_filter in ("key", kind) else kind_of_filter,
-            "relation": self._relation(path),
+            "relation": "" if self.relations.get("relations", {}).get(path.text) == to else to,
             "choices": brief_choices(path.field),
             "null": path.field is not None and path.is_nullable,
             "masked": access.masks.get(path),
@@ -195,14 +199,6 @@ class Entries:
         entry = {name: value for name, value in entry.items() if value}
         metric, usual = uses.get("metric", []), [] if is_key else MEASURED.get(kind, [])
         return {**entry, "metric": metric} if "group" in self.common and metric != usual else entry
-
-    def _relation(self, path: Path) -> str:
-        """Return the model that the values are keys of, unless `relations` says it."""
-        model = path.hops[-1].model if path.field is None else path.field.related_model
-        if model not in self.rights.exposed.exposures or not self.rights.may_view(model):
-            return ""
-        label: str = model._meta.label_lower
-        return "" if self.relations.get("relations", {}).get(path.text) == label else label
 
 
 def label_of(path: Path) -> str:

@@ -17,7 +17,7 @@ from mcp_django.exceptions import QueryError
 from mcp_django.exposure.paths import FILTER, GROUP, Path
 from mcp_django.exposure.permissions import Rights
 from mcp_django.exposure.query.access import is_of_kind, kind_field, policy_of, rows_between
-from mcp_django.exposure.query.guard import GuardedQuery, guarded
+from mcp_django.exposure.query.guard import guarded
 
 
 def check_countable(rights: Rights, path: Path) -> None:
@@ -81,18 +81,14 @@ def count_of_related(rights: Rights, path: Path, *, using: str) -> Subquery:
         rows = guarded(table.rows, policy).filter(is_tied, table.of_kind)
         if table.far:
             previous, operator = rows.values(table.far), "in"
-    found = Subquery(number_of(rows.query))
+    # A query for the number of the rows. `annotate` would group them by what they show.
+    number: Any = rows.query.chain()
+    columns = {FILTER: number.policy.columns[FILTER], GROUP: frozenset()}
+    number.policy = replace(number.policy, columns=columns)
+    number.clear_select_clause()
+    number.add_annotation(Count("*"), "number")
+    found = Subquery(number)
     # PostgreSQL adds up no NULL of an unknown type, which stands where no row can be visible.
     # Django 6.1 asks the query itself.
     found.empty_result_set_value = found.query.empty_result_set_value = 0
     return found
-
-
-def number_of(query: Any) -> GuardedQuery:
-    """A query for the number of the rows. `annotate` would group them by what they show."""
-    found: Any = query.chain()
-    columns = {FILTER: query.policy.columns[FILTER], GROUP: frozenset()}
-    found.policy = replace(query.policy, columns=columns)
-    found.clear_select_clause()
-    found.add_annotation(Count("*"), "number")
-    return found  # type: ignore[no-any-return]

@@ -192,28 +192,20 @@ class Trimming:
         if self.left < 0 or depth > DEEPEST_VALUE:
             return "..."
         if isinstance(value, Mapping):
-            return self._object(value, depth=depth)
+            members: dict[str, Any] = {}
+            for key, item in value.items():
+                if self.left <= 0:
+                    return members | {"...": "..."}
+                members[self._text(as_text(key))] = self.json(item, depth=depth + 1)
+            return members
         if isinstance(value, list | tuple | set | frozenset):
-            return self._array(value, depth=depth)
+            items: list[Any] = []
+            for item in value:
+                if self.left <= 0:
+                    return [*items, "..."]
+                items.append(self.json(item, depth=depth + 1))
+            return items
         return self._scalar(value)
-
-    def _object(self, value: Mapping[Any, Any], *, depth: int) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for key, item in value.items():
-            if self.left <= 0:
-                found["..."] = "..."
-                break
-            found[self._text(as_text(key))] = self.json(item, depth=depth + 1)
-        return found
-
-    def _array(self, value: Any, *, depth: int) -> list[Any]:
-        found: list[Any] = []
-        for item in value:
-            if self.left <= 0:
-                found.append("...")
-                break
-            found.append(self.json(item, depth=depth + 1))
-        return found
 
     def _scalar(self, value: Any) -> Any:
         if value is None or isinstance(value, bool):

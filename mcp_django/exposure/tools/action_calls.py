@@ -59,11 +59,6 @@ from mcp_django.signing import digest_of_json
 # Which records a call is for: named by key, or found as `find_records` finds them.
 
 
-def digest_of_keys(keys: Sequence[Any]) -> str:
-    """The digest of the keys in any order: other records make another one."""
-    return digest_of_json(sorted(map(str, keys)))
-
-
 def selected_keys(
     rights: Rights, exposure: ModelExposure, pks: Sequence[Any] | None, asked: Filters
 ) -> list[Any]:
@@ -223,7 +218,8 @@ class ActionCall(OfferedAction):
             question=question(
                 self.action.description, labels=labels, count=len(keys), parts=[*statement, lines]
             ),
-            digest=digest_of_json(digest_of_keys(self.keys), "" if page is None else page.digest),
+            # In any order: other records make another one.
+            digest=digest_of_json(sorted(map(str, keys)), "" if page is None else page.digest),
             preview=lambda: self._members(
                 page,
                 outcome="asks",

@@ -100,10 +100,15 @@ def read_checks(databases: Iterable[str]) -> Iterator[Finding]:
 def diagnose_database(alias: str) -> Iterator[Finding]:
     """Yield an error alone, or what is known of a database that answers."""
     try:
-        connection = connections[alias]
+        connection: Any = connections[alias]
         connection.ensure_connection()
         is_limited = ends_slow_statements(connection)
-        is_shared = is_pooled(connection)
+        is_shared = False
+        if connection.vendor == "postgresql":
+            # Another process answers than PostgreSQL named on connecting.
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_backend_pid()")
+                is_shared = cursor.fetchone()[0] != connection.connection.info.backend_pid
     except (DatabaseError, ImproperlyConfigured) as problem:
         yield error(
             f"The database {alias!r} does not answer: {first_line(problem)}",
@@ -146,15 +151,6 @@ def ends_slow_statements(connection: Any) -> bool:
                 return bool(connection.vendor == "mysql" and cursor.fetchone() == (1,))
     except OperationalError as problem:
         return is_timeout(problem)
-
-
-def is_pooled(connection: Any) -> bool:
-    """Return whether the process that answers is another than PostgreSQL named on connecting."""
-    if connection.vendor != "postgresql":
-        return False
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_backend_pid()")
-        return bool(cursor.fetchone()[0] != connection.connection.info.backend_pid)
 
 
 def diagnose_migrations(working: Iterable[str]) -> Iterator[Finding]:
