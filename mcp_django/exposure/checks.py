@@ -53,31 +53,23 @@ HINTS = {
 
 
 def check_attribute_names(exposures: Iterable[ModelExposure]) -> Iterator[CheckMessage]:
-    """W010: attributes that nothing reads, and that were surely meant for an exposure."""
-    mistakes = (mistake for exposure in exposures for mistake in misnamed(type(exposure)))
-    # Classes that inherit from one of the site have its mistakes, too.
-    for name, hint, owner in dict.fromkeys(mistakes):
-        yield Warning(
-            f"{owner.__name__} has the attribute {name}, which no exposure has. Nothing reads it.",
-            hint=hint,
-            obj=owner,
-            id="mcp_django.W010",
-        )
-
-
-def misnamed(exposure_class: type[ModelExposure]) -> Iterator[tuple[str, str, type]]:
-    """Names of attributes, what to write instead, and the class that has them.
+    """W010: attributes that nothing reads, and that were surely meant for an exposure.
 
     Other base classes than exposures are left alone: they may serve a ModelAdmin as well.
     """
-    for owner in exposure_class.__mro__:
-        if not issubclass(owner, ModelExposure) or owner is ModelExposure:
-            continue
-        for name, value in vars(owner).items():
+    # Each once: classes that inherit from one of the site have its mistakes, too.
+    for owner in dict.fromkeys(owner for one in exposures for owner in type(one).__mro__):
+        for name, value in vars(owner).items() if issubclass(owner, ModelExposure) else ():
             if name.startswith("_") or hasattr(ModelExposure, name):
                 continue
             if hint := HINTS.get(name) or hint_for(name, value):
-                yield name, hint, owner
+                yield Warning(
+                    f"{owner.__name__} has the attribute {name}, which no exposure has. Nothing "
+                    "reads it.",
+                    hint=hint,
+                    obj=owner,
+                    id="mcp_django.W010",
+                )
 
 
 def hint_for(name: str, value: Any) -> str:

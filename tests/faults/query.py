@@ -86,7 +86,10 @@ QUERY = Room(
             ),
         ],
         "exposure/query/serializers.py": [
-            ("(min(known) >= -EXACT and max(known) <= EXACT)", "(max(known) <= EXACT)")
+            (
+                "return value if -EXACT <= value <= EXACT else",
+                "return value if value <= EXACT else",
+            )
         ],
         "exposure/query/related_names.py": [
             ("return [row for row in rows if text in row[1:]] or rows", "return rows")

@@ -281,7 +281,13 @@ def form_to_answer(forms: Sequence[Form], run: ActionRun) -> Form | None:
     ]
     marks = MENU - {"csrfmiddlewaretoken"}
     marked = [one for one in posts if any(control.name in marks for control in one.controls)]
-    within = [one for one in posts if leads_within(target_of(one, run), run)]
+    within = [
+        one
+        for one in posts
+        if (match := page_match(target_of(one, run))) is not None
+        and match.namespace == run.model_admin.admin_site.name
+        and match.url_name not in ("logout", "login")
+    ]
     return max(marked or within, key=lambda one: len(one.controls), default=None)
 
 
@@ -289,13 +295,6 @@ def target_of(form: Form, run: ActionRun) -> str:
     """The path that a form is sent to; of another host, all of its address."""
     target = urlsplit(urljoin(run.home, form.action or ""))
     return target.geturl() if target.netloc else target.path
-
-
-def leads_within(path: str, run: ActionRun) -> bool:
-    match = page_match(path)
-    if match is None or match.namespace != run.model_admin.admin_site.name:
-        return False
-    return match.url_name not in ("logout", "login")
 
 
 def forms_in(value: Any, *, depth: int = 0) -> Iterator[BaseForm]:

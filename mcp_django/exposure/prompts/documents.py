@@ -146,7 +146,15 @@ def step_of(document: Document, *, server: str) -> Step:
     known = {one.name for one in groups}
     # Without the group it would be for everybody.
     sentences = [f"there is no group {one!r}" for one in document.groups if one not in known]
-    sentences += template_problems(template)
+    if (sentence := name_problem(template.name)) is not None:
+        sentences.append(sentence)
+    # Only forms hold a TextField to its length.
+    if len(template.description) > LONGEST_DESCRIPTION:
+        sentences.append(f"description: longer than {LONGEST_DESCRIPTION} characters")
+    try:
+        template.full_clean()
+    except ValidationError as error:
+        sentences.append(validation_text(error))
     contents = Contents()
     try:
         parsed = parse_contents(document.arguments, document.messages)
@@ -164,18 +172,6 @@ def step_of(document: Document, *, server: str) -> Step:
         is_new=is_new,
         is_changed=before != as_document(template, known, contents),
     )
-
-
-def template_problems(template: PromptTemplate) -> Iterator[str]:
-    if (sentence := name_problem(template.name)) is not None:
-        yield sentence
-    # Only forms hold a TextField to its length.
-    if len(template.description) > LONGEST_DESCRIPTION:
-        yield f"description: longer than {LONGEST_DESCRIPTION} characters"
-    try:
-        template.full_clean()
-    except ValidationError as error:
-        yield validation_text(error)
 
 
 def name_problem(name: str) -> str | None:

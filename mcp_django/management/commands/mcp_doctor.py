@@ -75,7 +75,10 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true", dest="as_json", help="For programs.")
 
     def handle(self, *args: Any, url: str | None, **options: Any) -> None:
-        token = checked_token(options["token"] or os.environ.get(TOKEN, ""))
+        token = (options["token"] or os.environ.get(TOKEN, "")).strip()
+        # RFC 6750, 2.1. The error does not show it.
+        if token and not re.fullmatch(r"[\w\-.~+/]+=*", token, re.ASCII):
+            raise CommandError("The token has characters that no token has.")
         if url and not is_address(url):
             raise CommandError("Write the address as clients do: https://shop.example.com/mcp")
         site = list(diagnose_site())
@@ -101,14 +104,6 @@ class Command(BaseCommand):
         worst = max(SEVERITIES.index(row["severity"]) for row in rows)
         if worst >= SEVERITIES.index(options["fail_level"]):
             sys.exit(1)
-
-
-def checked_token(text: str) -> str:
-    """Return what may be a token (RFC 6750, 2.1). Raises CommandError, which does not show it."""
-    token = text.strip()
-    if token and not re.fullmatch(r"[\w\-.~+/]+=*", token, re.ASCII):
-        raise CommandError("The token has characters that no token has.")
-    return token
 
 
 def as_lines(groups: Mapping[str, Sequence[Finding]]) -> Iterator[str]:
