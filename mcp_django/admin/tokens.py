@@ -12,18 +12,8 @@ from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import URLPattern, path
 from django.utils import timezone
 
-from mcp_django.admin.pages import (
-    AnyModelAdmin,
-    AnyModelForm,
-    missing,
-    render_page,
-    url_of,
-)
-from mcp_django.auth.authenticators import (
-    PERSONAL_TOKENS,
-    configured_authenticators,
-    principal_of,
-)
+from mcp_django.admin.pages import AnyModelAdmin, AnyModelForm, missing, render_page, url_of
+from mcp_django.auth.authenticators import PERSONAL_TOKENS, configured_authenticators, principal_of
 from mcp_django.auth.clients import address_for_clients, client_cards
 from mcp_django.exposure.decisions import exposed_by
 from mcp_django.exposure.registry import registry

@@ -44,11 +44,7 @@ from mcp_django.exposure.prompts.stored import (
     decision_about,
     prompt_definition,
 )
-from mcp_django.exposure.query.access import (
-    allowed_paths,
-    find_access,
-    hides_records,
-)
+from mcp_django.exposure.query.access import allowed_paths, find_access, hides_records
 from mcp_django.exposure.query.arguments import FindRecords
 from mcp_django.exposure.query.find import find_records
 from mcp_django.exposure.query.guard import common_rows

@@ -18,13 +18,7 @@ from mcp_django.protocol.errors import (
     UNSUPPORTED_REVISION,
     ProtocolError,
 )
-from mcp_django.protocol.headers import (
-    Headers,
-    SentParams,
-    decode_value,
-    mismatch,
-    sent_params,
-)
+from mcp_django.protocol.headers import Headers, SentParams, decode_value, mismatch, sent_params
 from mcp_django.protocol.jsonrpc import Batch, Message, Notification, Request, requests_of
 from mcp_django.protocol.methods import LOG_LEVELS, NAME_PARAMS, served
 from mcp_django.protocol.revisions import ASSUMED, LATEST_LEGACY, LEGACY, MODERN, Era, Revision

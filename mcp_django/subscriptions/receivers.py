@@ -31,12 +31,7 @@ from mcp_django.exposure.uris import OBJECTS, SITE
 from mcp_django.principal import DEFAULT_SERVER
 from mcp_django.stores.cache_version import WITH_GROUPS, fields_of_rights, models_of_rights, watch
 from mcp_django.stores.sessions import get_store
-from mcp_django.subscriptions.outbox import (
-    outbox,
-    publish,
-    publish_after_commit,
-    run_after_commit,
-)
+from mcp_django.subscriptions.outbox import outbox, publish, publish_after_commit, run_after_commit
 from mcp_django.subscriptions.topics import (
     CLOSE,
     LISTS,

@@ -22,14 +22,7 @@ from mcp_django.exposure.admin_bridge.deletes import confirmation_text
 from mcp_django.exposure.admin_bridge.relations import AdminDescriber, find_related, related_words
 from mcp_django.exposure.admin_bridge.requests import page_match
 from mcp_django.exposure.admin_bridge.rights import tolerant
-from mcp_django.exposure.forms.html import (
-    BUTTONS,
-    Control,
-    Form,
-    asked_by,
-    folded,
-    read_page,
-)
+from mcp_django.exposure.forms.html import BUTTONS, Control, Form, asked_by, folded, read_page
 from mcp_django.exposure.forms.schemas import InvalidValue, errors_of
 from mcp_django.exposure.forms.values import Pair, Post, pairs_of, query_dict
 from mcp_django.exposure.permissions import Rights

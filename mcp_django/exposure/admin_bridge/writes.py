@@ -17,14 +17,7 @@ from django.db.models import Model, QuerySet
 
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
-from mcp_django.exceptions import (
-    Limited,
-    NotDone,
-    NotFound,
-    QueryError,
-    ToolError,
-    ValuesRefused,
-)
+from mcp_django.exceptions import Limited, NotDone, NotFound, QueryError, ToolError, ValuesRefused
 from mcp_django.exposure.admin_bridge import history
 from mcp_django.exposure.admin_bridge.deletes import Deletion, check_within, deletion_words
 from mcp_django.exposure.admin_bridge.dry_runs import dry_run
@@ -36,11 +29,7 @@ from mcp_django.exposure.admin_bridge.relations import (
     AdminDescriber,
     related_words,
 )
-from mcp_django.exposure.admin_bridge.requests import (
-    messages_as_json,
-    open_list,
-    site_code,
-)
+from mcp_django.exposure.admin_bridge.requests import messages_as_json, open_list, site_code
 from mcp_django.exposure.admin_bridge.rights import (
     ADD,
     CHANGE,

@@ -14,11 +14,7 @@ from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import ToolError
 from mcp_django.exposure.fields import quoted
-from mcp_django.exposure.functions.arguments import (
-    LONGEST_EXAMPLE,
-    as_declared,
-    check_plain,
-)
+from mcp_django.exposure.functions.arguments import LONGEST_EXAMPLE, as_declared, check_plain
 from mcp_django.exposure.functions.json_schemas import (
     TEXTS,
     Examples,

@@ -41,16 +41,7 @@ from django.db.models.sql.datastructures import BaseTable, Join
 from django.db.models.sql.where import NothingNode, WhereNode
 
 from mcp_django.exceptions import Leak
-from mcp_django.exposure.paths import (
-    FILTER,
-    GROUP,
-    MAX_HOPS,
-    METRIC,
-    ORDER,
-    RETURN,
-    Column,
-    Trail,
-)
+from mcp_django.exposure.paths import FILTER, GROUP, MAX_HOPS, METRIC, ORDER, RETURN, Column, Trail
 
 #: What may be counted, and whose smallest and largest value may be shown.
 COUNTED, EXTREME = "counted", "extreme"

@@ -23,12 +23,7 @@ from mcp_django.exposure.query.access import AccessiblePaths, allowed_paths, hom
 from mcp_django.exposure.query.aggregates import floor_of
 from mcp_django.exposure.query.computed import computed_columns
 from mcp_django.exposure.query.filters import ParsedFilters, any_of
-from mcp_django.exposure.query.find import (
-    check_shows_records,
-    judge,
-    missing_record,
-    objects_of,
-)
+from mcp_django.exposure.query.find import check_shows_records, judge, missing_record, objects_of
 from mcp_django.exposure.query.guard import guarded, is_plain
 from mcp_django.exposure.query.pagination import parse_order
 from mcp_django.exposure.query.search import Search, labels_by_key
