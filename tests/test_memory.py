@@ -43,6 +43,7 @@ KEPT = {
         "conf.get_config",
         "connections.has_tenants",
         "exposure.admin_bridge.dry_runs.install",
+        "exposure.admin_bridge.requests.change_path",
         "exposure.decisions._declared._kept",
         "exposure.fields.bounds_of",
         "exposure.fields.kind_of_class",

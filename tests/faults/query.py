@@ -86,10 +86,7 @@ QUERY = Room(
             ),
         ],
         "exposure/query/serializers.py": [
-            (
-                "return value if -EXACT <= value <= EXACT else",
-                "return value if value <= EXACT else",
-            )
+            ("(min(known) >= -EXACT and max(known) <= EXACT)", "(max(known) <= EXACT)")
         ],
         "exposure/query/related_names.py": [
             ("return [row for row in rows if text in row[1:]] or rows", "return rows")

