@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from threading import Event
 from typing import Any, TypeAlias
@@ -29,14 +28,12 @@ from mcp_django.transports.call_log import CallLog
 from mcp_django.transports.client_requests import UNHEARD, ClientRequests, NoAnswer
 from mcp_django.transports.endpoint import begins_session
 from mcp_django.transports.exchanges import (
-    BatchRest,
     Exchange,
     Outcome,
     Reply,
     busy,
     crashed,
     gave_up,
-    refuse_rest,
     too_slow,
 )
 from mcp_django.transports.hub import Hub, get_hub
@@ -150,7 +147,6 @@ class RunningCall:
             tell_session=self.tell_session,
             tell_exchange=self.tell_exchange,
             sent_input=sent_input,
-            takes_turns=True,
         )
 
     def _start_work(
@@ -187,9 +183,6 @@ class RunningCall:
             ending.add_done_callback(partial(given_up, outcome, tool))
             self._watch(ending)
             return True
-        if outcome.rest is not None:
-            self._watch(asyncio.create_task(self._answer_rest(outcome.rest)))
-            return True
         if outcome.asks is not None:
             self._watch(asyncio.create_task(self._ask(outcome.asks)))
             return True
@@ -213,17 +206,6 @@ class RunningCall:
         return await self._start_work(
             partial(respond, self._service(sent), self._lane), is_owed=True
         )
-
-    async def _answer_rest(self, rest: BatchRest) -> Outcome:
-        """The rest of a batch, behind other waiting callers."""
-        exchange = replace(self.exchange, calls=rest.calls, notices=())
-        service = replace(self._service(), exchange=exchange, earlier_parts=rest.parts)
-        self._seconds -= rest.seconds
-        outcome = await self._start_work(partial(respond, service, self._lane), is_owed=True)
-        assert isinstance(outcome, Reply)  # noqa: S101  a batch waits for its async tools
-        if outcome.rest is not None or outcome.is_batch:
-            return outcome
-        return refuse_rest(rest, outcome)
 
     async def _finish(self, pending: PendingAnswer, tool: Tool) -> Outcome:
         returned = await outcome_of(tool, seconds=self._seconds, cancelled=self.cancelled)

@@ -12,7 +12,6 @@ from functools import cached_property, lru_cache
 from threading import Event
 from typing import Any, NamedTuple, TypeAlias
 
-import msgspec
 from asgiref.sync import async_to_sync
 
 from mcp_django.conf import get_config
@@ -103,24 +102,12 @@ class Reply:
     #: first. Middleware sees an empty response, and its headers are those of the stream.
     opens: StreamSpec | None = None
     asks: InputRequired | None = None
-    #: In place of a body: what of a batch is left for a later turn.
-    rest: BatchRest | None = None
 
     @property
     def body(self) -> bytes:
         if self.is_batch:
             return join_batch(list(self.parts))
         return self.parts[0] if self.parts else b""
-
-
-@dataclass(frozen=True, kw_only=True)
-class BatchRest:
-    """A batch that made room for other callers before it was answered whole."""
-
-    calls: tuple[Call | ProtocolError, ...]
-    #: The answers so far, and the seconds that they took.
-    parts: tuple[bytes, ...]
-    seconds: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -247,23 +234,6 @@ def refuse_exchange(
         error.request_id = exchange.requests[0].request.id
     id_optional = exchange.revision.features.error_id_optional
     return refuse(error, id_optional=id_optional, headers=(*NO_STORE, *error.headers, *headers))
-
-
-def refuse_rest(rest: BatchRest, refusal: Reply) -> Reply:
-    """The answer of a batch whose rest was refused. Calls that were done before keep theirs.
-
-    `refusal` is the reply to the HTTP request as a whole.
-    """
-    wire = msgspec.json.decode(refusal.body)["error"]
-    parts = list(rest.parts)
-    for call in rest.calls:
-        if isinstance(call, Call):
-            error = ProtocolError(wire["code"], wire["message"], wire.get("data"))
-            error.request_id = call.request.id
-        else:
-            error = call
-        parts.append(encode_error(error, id_optional=False))
-    return Reply(parts=tuple(parts), is_batch=True, headers=NO_STORE)
 
 
 def busy(exchange: Exchange) -> Reply:

@@ -41,7 +41,6 @@ from mcp_django.subscriptions.topics import LISTS, Uris, by_topic
 from mcp_django.transports.call_log import may_read
 from mcp_django.transports.exchanges import (
     NO_STORE,
-    BatchRest,
     Call,
     Exchange,
     HeaderList,
@@ -69,9 +68,6 @@ logger = logging.getLogger("mcp_django")
 T = TypeVar("T")
 
 STREAMABLE_HTTP = "streamable_http"
-
-#: Seconds after which a batch makes room for other callers.
-BATCH_TURN = 0.05
 
 NO_INPUT = InputParams()
 
@@ -104,9 +100,6 @@ class Service:
     outside_transaction: OutsideTransaction = at_once
     #: Answers of the client to what this call asked, when it runs again with them.
     sent_input: InputParams = NO_INPUT
-    #: Whether a batch is answered in several turns, and what was answered in earlier ones.
-    takes_turns: bool = False
-    earlier_parts: tuple[bytes, ...] = ()
 
     def respond(self) -> Outcome:
         """Identify the caller and answer. Raises Cancelled when nobody waits any more."""
@@ -227,8 +220,8 @@ class Service:
 
     def throttle(self, principal: Principal) -> Reply | None:
         """The refusal of more calls than are allowed. Each element of a batch is one."""
-        if self.sent_input is not NO_INPUT or self.earlier_parts:
-            # The same call or batch again. It was counted when it came.
+        if self.sent_input is not NO_INPUT:
+            # The same call again. It was counted when it came.
             return None
         if not self.exchange.requests and (wait := calls.take(principal.key)) is not None:
             return self.too_many(wait)
@@ -243,21 +236,15 @@ class Service:
 
     def serve_batch(self, principal: Principal) -> Reply:
         """All answers of a batch, one after the other, as JSON-RPC allows."""
-        parts = list(self.earlier_parts)
-        started = time.monotonic()
-        for index, call in enumerate(self.exchange.calls):
+        parts: list[bytes] = []
+        for call in self.exchange.calls:
             if self.cancelled.is_set():
                 raise Cancelled
-            seconds = time.monotonic() - started
-            if index and self.takes_turns and seconds >= BATCH_TURN:
-                rest = self.exchange.calls[index:]
-                return Reply(rest=BatchRest(calls=rest, parts=tuple(parts), seconds=seconds))
             if isinstance(call, ProtocolError):
                 parts.append(encode_error(call, id_optional=False))
-                continue
-            answered = self.dispatch(principal, call)
-            parts.append(self.wait_for(answered).body)
-        status = 200 if self.exchange.requests or self.earlier_parts else 400
+            else:
+                parts.append(self.wait_for(self.dispatch(principal, call)).body)
+        status = 200 if self.exchange.requests else 400
         return Reply(status=status, parts=tuple(parts), is_batch=True, headers=NO_STORE)
 
     def dispatch(

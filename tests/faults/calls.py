@@ -83,12 +83,6 @@ CALLS = Room(
                 "return self.exchange.refusal",
             )
         ],
-        "transports/exchanges.py": [
-            (
-                'error = ProtocolError(wire["code"], wire["message"], wire.get("data"))',
-                "error = ProtocolError(INTERNAL_ERROR, wire['message'], wire.get('data'))",
-            )
-        ],
         # Streams
         "transports/hub.py": [
             (">= config.max_streams_per_principal", "> config.max_streams_per_principal"),

@@ -16,7 +16,6 @@ from mcp_django.auth.authenticate import cache, caller_of
 from mcp_django.models import PersonalToken
 from mcp_django.protocol.headers import Headers
 from mcp_django.protocol.revisions import Revision
-from mcp_django.transports import serving
 from mcp_django.transports.endpoint import LONGEST_AT_ONCE
 from tests.clients import CheckedClient
 from tests.spec import requirement
@@ -177,52 +176,24 @@ async def test_a_credential_shares_with_its_address_before_it_is_accepted_and_af
 # Batches
 
 
-@pytest.fixture
-def batching(client, monkeypatch):
-    """A client whose batches make room behind each of their messages."""
-    monkeypatch.setattr(serving, "BATCH_TURN", 0)
-    return speaking(client, Revision.V2025_03_26)
-
-
-def batch_of(client, *words, length=0):
-    """A batch of calls in a body of that many bytes at least."""
-    batch = [
-        client.message("tools/call", {"name": "note", "arguments": {"word": word}})
-        for word in words
-    ]
-    return Connection(client, msgspec.json.encode(batch).ljust(length))
-
-
 @pytest.mark.parametrize("length", [0, LONGEST_AT_ONCE + 1], ids=["short", "long"])
-async def test_a_batch_is_not_ahead_of_the_call_of_another_user_and_counted_once(
-    answer_all, batching, other, notes, configure, length
+async def test_a_batch_leaves_a_thread_to_another_user_and_each_of_its_calls_is_counted_once(
+    configure, fresh_lanes, client, other, patient, gate, notes, length
 ):
     # With what its caller asked before.
-    configure(CALLS_PER_MINUTE=7)
-    batch, victim = batch_of(batching, *"abcde", length=length), noting(other, "victim")
+    configure(WORK_THREADS=2, CALLS_PER_MINUTE=4)
+    batching = speaking(client, Revision.V2025_03_26)
+    messages = [
+        batching.message("tools/call", {"name": name, "arguments": arguments})
+        for name, arguments in [("patient", {}), ("note", {"word": "a"}), ("note", {"word": "b"})]
+    ]
+    batch = Connection(batching, msgspec.json.encode(messages).ljust(length))
 
-    await answer_all(batch, victim)
+    await gate.held(batch)
+    victim = await noting(other, "victim").whole()
+    gate.open()
+    await batch.end()
 
-    assert notes.index("victim") <= 1
-    assert [answer["result"]["content"][0]["text"] for answer in batch.json] == [*"abcde"]
-
-
-async def test_a_batch_whose_caller_is_refused_between_turns_answers_what_was_done(
-    batching, add_tool
-):
-    def revoke() -> str:
-        """End the token that calls."""
-        PersonalToken.objects.update(revoked_at=timezone.now())
-        cache.clear()
-        return "revoked"
-
-    add_tool(revoke)
-    messages = [batching.message("tools/call", {"name": "revoke"}) for _ in range(3)]
-
-    call = await Connection(batching, msgspec.json.encode([*messages, 1])).whole()
-
-    first, *rest, malformed = call.json
-    assert first["result"]["content"][0]["text"] == "revoked"
-    assert [answer["id"] for answer in rest] == [message["id"] for message in messages[1:]]
-    assert {answer["error"]["code"] for answer in rest} == {-32600}
-    assert malformed["id"] is None
+    assert victim.status == 200
+    assert notes == ["victim", "a", "b"]
+    assert [answer["id"] for answer in batch.json] == [message["id"] for message in messages]
