@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from threading import Event
@@ -11,7 +12,12 @@ from typing import Any, TypeAlias
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 
 from mcp_django.conf import get_config
-from mcp_django.connections import TenantSchemas, close_connections, current_schemas
+from mcp_django.connections import (
+    TenantSchemas,
+    close_connections,
+    current_schemas,
+    entered,
+)
 from mcp_django.exceptions import Busy, Cancelled
 from mcp_django.handlers.dispatch import PendingAnswer
 from mcp_django.principal import Principal
@@ -21,10 +27,11 @@ from mcp_django.protocol.jsonrpc import encoder
 from mcp_django.protocol.questions import InputParams
 from mcp_django.protocol.results import InputRequired
 from mcp_django.protocol.revisions import Revision
-from mcp_django.stores.sessions import Session
+from mcp_django.stores.sessions import Session, Store
 from mcp_django.stores.transactions import turns
-from mcp_django.subscriptions.topics import Topic
-from mcp_django.transports.call_log import CallLog
+from mcp_django.subscriptions.outbox import publish
+from mcp_django.subscriptions.topics import Change, Topic
+from mcp_django.transports.call_log import log_topic, new_key
 from mcp_django.transports.client_requests import UNHEARD, ClientRequests, NoAnswer
 from mcp_django.transports.endpoint import begins_session
 from mcp_django.transports.exchanges import (
@@ -41,7 +48,7 @@ from mcp_django.transports.middleware import loaded, respond_through
 from mcp_django.transports.output import Output, Waker
 from mcp_django.transports.responses import Receive, ResponseStream, until_disconnected
 from mcp_django.transports.serving import NO_INPUT, Service
-from mcp_django.transports.sessions import cancel_topic
+from mcp_django.transports.sessions import cancel_topic, in_store
 from mcp_django.transports.threads import (
     Lane,
     OutOfTime,
@@ -51,6 +58,8 @@ from mcp_django.transports.threads import (
     lanes,
     share_of,
 )
+
+logger = logging.getLogger("mcp_django.streams")
 
 Work: TypeAlias = "asyncio.Future[Outcome]"
 Say: TypeAlias = Callable[[Sequence[bytes]], Awaitable[None]]
@@ -334,7 +343,10 @@ class CallStream:
     def __init__(self, call: RunningCall, response: ResponseStream) -> None:
         self.call = call
         self.response = response
-        self._log: CallLog | None = None
+        #: The key of the log, from which a client resumes. None: nothing was sent.
+        self._log: str | None = None
+        #: Whether the log has all that was sent.
+        self._is_kept = True
         #: The answer is on its way to the client, and to the log if there is one.
         self._is_answered = False
 
@@ -352,7 +364,7 @@ class CallStream:
                 if call.is_done:
                     return await self._end()
                 if self.may_stream and call.output.released is not None and call.session:
-                    await self._let_go(call.session, call.output.released)
+                    await self._let_go(call.output.released)
                     return None
                 gone = gone or self._listen(receive)
                 is_quiet = not await call.waker.wait(KEEP_ALIVE if response.has_started else GRACE)
@@ -384,30 +396,14 @@ class CallStream:
         if self.call.session is None:
             await self.response.events(messages)
             return
-        log, frames = await self._begin_log(self.call.session)
-        await self.response.frames(frames + await log.frames(messages, is_final=is_final))
-
-    async def _begin_log(self, session: Session) -> tuple[CallLog, bytes]:
-        """The log of a stream, with the first frame of one that begins."""
-        if self._log is not None:
-            return self._log, b""
-        ids = [call.request.id for call in self.call.exchange.requests]
-        request = encoder.encode(ids[0] if len(ids) == 1 else None).decode()
-        self._log = CallLog(
-            session,
-            principal=self.call.principal,
-            schemas=self.call.schemas,
-            owner=self.call.hub.key,
-            request=request,
-        )
-        return self._log, await self._log.open()
+        first = await self._begin_log()
+        await self.response.frames(first + await self._keep(messages, is_final=is_final))
 
     async def _keep_alive(self) -> None:
-        if self.call.session is not None and not self.response.has_started:
-            _, frame = await self._begin_log(self.call.session)
-            await self.response.frames(frame or sse.OPEN)
-        else:
+        if self.response.has_started or self.call.session is None:
             await self.response.keep_alive()
+        else:
+            await self.response.frames(await self._begin_log() or sse.OPEN)
 
     async def _end(self) -> Reply | None:
         """The answer, or the end without one of a call that the client took back."""
@@ -418,7 +414,7 @@ class CallStream:
         if self.call.is_cancelled:
             await self.response.open()
             if self._log is not None:
-                await self._log.frames((), is_final=True)
+                await self._keep((), is_final=True)
             return None
         reply = self.call.result()
         if reply.opens is not None:
@@ -429,12 +425,55 @@ class CallStream:
             await self.response.reply(reply)
         return None
 
-    async def _let_go(self, session: Session, milliseconds: int) -> None:
+    async def _let_go(self, milliseconds: int) -> None:
         """Close the stream although the call runs on: the client comes back for the answer."""
         self.call.output.released = None
-        _, frame = await self._begin_log(session)
-        await self.response.frames(frame + sse.encode_retry(milliseconds))
+        await self.response.frames(await self._begin_log() + sse.encode_retry(milliseconds))
         await self.response.end()
+
+    # What is kept
+
+    async def _begin_log(self) -> bytes:
+        """Return the first frame of a stream: it tells a client how to come back, where the
+        revision of its session has that. Where a log cannot be begun, the call goes on without.
+        """
+        call, session = self.call, self.call.session
+        if session is None or self._log is not None:
+            return b""
+        self._log = ""
+        ids = [each.request.id for each in call.exchange.requests]
+        request = encoder.encode(ids[0] if len(ids) == 1 else None).decode()
+
+        def begin(store: Store) -> None:
+            self._log = key = new_key(call.principal)
+            store.open_log(key, session=session.key, owner=call.hub.key, request=request)
+
+        try:
+            await in_store(entered(call.schemas)(begin))
+        except Exception:
+            logger.exception("A stream cannot be resumed.")
+            self._is_kept = False
+        if self._is_kept and call.revision.features.priming_events:
+            return sse.encode_priming(sse.event_id(self._log, 0))
+        return b""
+
+    async def _keep(self, messages: Sequence[bytes], *, is_final: bool = False) -> bytes:
+        """Keep messages in the log, and return them as frames, which can be resumed from."""
+        key, last = self._log or "", -1
+        if self._is_kept:
+            try:
+                last = await in_store(lambda store: store.append(key, messages, is_final=is_final))
+            except Exception:
+                logger.exception("A stream cannot be resumed from here on.")
+        # With its session a log is gone, and nobody can come back.
+        self._is_kept = last >= len(messages)
+        first = last - len(messages) + 1
+        return b"".join(
+            sse.encode_event(
+                message, event_id=sse.event_id(key, first + index) if self._is_kept else ""
+            )
+            for index, message in enumerate(messages)
+        )
 
     # Without a client
 
@@ -446,21 +485,20 @@ class CallStream:
         else:
             self.call.hub.keep(self._go_on(self._log))
 
-    async def _go_on(self, log: CallLog) -> None:
+    async def _go_on(self, log: str) -> None:
         """Nobody listens, but the client may come back: keep what it would have been sent."""
+
+        async def keep(messages: Sequence[bytes], *, is_final: bool = False) -> None:
+            if messages or is_final:
+                await self._keep(messages, is_final=is_final)
+                # Whoever reads the log instead of the stream: there is more.
+                publish({Change(topic=log_topic(log))})
+
         try:
-            await self.call.pass_on(partial(keep, log))
-            parts = () if self.call.is_cancelled else self.call.result().parts
-            await log.frames(parts, is_final=True)
-            log.tell()
+            await self.call.pass_on(keep)
+            await keep(() if self.call.is_cancelled else self.call.result().parts, is_final=True)
         finally:
             self.call.forget()
-
-
-async def keep(log: CallLog, messages: Sequence[bytes]) -> None:
-    if messages:
-        await log.frames(messages, is_final=False)
-        log.tell()
 
 
 # Async tools: awaited on the server's loop, with threads of their own for the database.

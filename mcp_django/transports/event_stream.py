@@ -13,8 +13,7 @@ from django.utils import timezone
 
 from mcp_django.connections import entered
 from mcp_django.protocol import sse
-from mcp_django.protocol.errors import INTERNAL_ERROR, ProtocolError
-from mcp_django.protocol.jsonrpc import RequestId, decoder, encode_error
+from mcp_django.protocol.jsonrpc import RequestId
 from mcp_django.protocol.render import (
     list_changed,
     notification,
@@ -22,14 +21,13 @@ from mcp_django.protocol.render import (
     with_subscription,
 )
 from mcp_django.protocol.revisions import Revision
-from mcp_django.stores.sessions import OpenStream, Page, Session, Store
+from mcp_django.stores.sessions import OpenStream, Page, Session, Store, get_store
 from mcp_django.subscriptions.topics import LISTS, control_topic
 from mcp_django.transports import shutdown
-from mcp_django.transports.call_log import log_topic, may_read
+from mcp_django.transports.call_log import log_topic, may_read, read_log
 from mcp_django.transports.exchanges import StreamSpec
 from mcp_django.transports.hub import Hub, get_hub
 from mcp_django.transports.notifier import BELIEVED, REFUSALS, Reader, Subscriber, current
-from mcp_django.transports.output import Waker
 from mcp_django.transports.responses import Receive, ResponseStream, until_disconnected
 from mcp_django.transports.serving import LISTEN, STANDALONE, standalone_name, subscribed_by
 from mcp_django.transports.sessions import (
@@ -48,6 +46,7 @@ class EventStream(Subscriber):
     # Thousands of them wait: none has a dictionary, nor what only its beginning needs.
     __slots__ = (
         "_is_ended",
+        "_is_nudged",
         "_is_waiting",
         "_number",
         "_open",
@@ -75,6 +74,8 @@ class EventStream(Subscriber):
         self._is_waiting = True
         #: The server wants it to end.
         self._is_ended = False
+        #: Other processes may have something for it.
+        self._is_nudged = False
         self._open: asyncio.Timeout | None = None
 
     async def run(self, receive: Receive) -> None:
@@ -101,7 +102,7 @@ class EventStream(Subscriber):
         topics = [session_topic(self.spec.session)] if self.spec.session else []
         try:
             with self.hub.when(self._session_changed, *topics):
-                await try_store(lambda store: store.show_stream(self._shown()))
+                self._show()
                 if self.spec.kind == STANDALONE:
                     # The session may have changed or ended before this process was notified.
                     await self._reload(since=self.spec.at)
@@ -174,6 +175,9 @@ class EventStream(Subscriber):
 
     async def _write(self) -> None:
         while True:
+            if self._is_nudged:
+                self._is_nudged = False
+                await self._look()
             # The session may have unsubscribed from some of them.
             async with self._reloading or nullcontext():
                 names = self.take()
@@ -183,7 +187,7 @@ class EventStream(Subscriber):
                 await self._send([changed(name, revision, request_id) for name in names])
             elif is_due:
                 await self._keep_alive()
-            else:
+            elif not self._is_nudged:
                 return
 
     async def _send(self, messages: Sequence[bytes]) -> None:
@@ -204,10 +208,18 @@ class EventStream(Subscriber):
             # 2026-07-28: no event ids, nothing resumes.
             return sse.encode_event(message)
         self._number += 1
-        name = standalone_name(self.spec.session)
+        name = self.spec.log or standalone_name(self.spec.session)
         return sse.encode_event(message, event_id=sse.event_id(name, self._number))
 
     # What happens to it from elsewhere
+
+    def nudge(self) -> None:
+        """Have it look for what other processes have for it."""
+        self._is_nudged = True
+        self.wake()
+
+    async def _look(self) -> None:
+        """Send that."""
 
     def _session_changed(self) -> None:
         self.hub.keep(self._reload(since=self.hub.loop.time()))
@@ -232,9 +244,10 @@ class EventStream(Subscriber):
     async def _follow(self, session: Session) -> None:
         """Whatever else may be new about it."""
 
-    def _shown(self) -> OpenStream:
+    def _show(self) -> None:
+        """List it in the admin."""
         spec = self.spec
-        return OpenStream(
+        stream = OpenStream(
             key=self.key,
             owner=self.hub.key,
             server=spec.principal.server,
@@ -247,6 +260,7 @@ class EventStream(Subscriber):
             topics=(*sorted(spec.lists), *self.uris),
             opened=self._opened,
         )
+        get_store().show_stream(stream)
 
 
 # Notifications are the same on every stream, except for the id of the request that they belong to.
@@ -266,63 +280,38 @@ def changed(name: str, revision: Revision, request_id: RequestId | None) -> byte
 
 #: Seconds between two looks into a log without a notification.
 LOOK = 5.0
-LOST = "The server process that ran this call is gone. Whether it was done is not known."
 
 
-class ResumedStream(Subscriber):
-    """It counts as any stream, and ends as any stream when its reader is not who it was."""
+class ResumedStream(EventStream):
+    """It ends with the answer of the call, or when its reader is not who it was."""
 
-    def __init__(self, spec: StreamSpec, response: ResponseStream, *, source: Reader) -> None:
-        super().__init__(principal=spec.principal, source=source)
-        self.spec = spec
-        self.response = response
-        self.hub = get_hub()
-        self._number = spec.after
-        self._waker = Waker()
-        self._is_ended = False
+    _next_look: asyncio.TimerHandle | None = None
 
     async def run(self, receive: Receive) -> None:
         """Until the call is answered, or the client has left again. Raises TooManyStreams."""
-        self.hub.add(self)
-        topics = (log_topic(self.spec.log), session_topic(self.spec.session))
-        gone = asyncio.ensure_future(until_disconnected(receive))
-        gone.add_done_callback(lambda task: self._waker.wake())
-        try:
-            with self.hub.when(self._waker.wake, *topics):
-                await self.response.open()
-                while not (gone.done() or self.response.has_ended):
-                    page = await in_store(entered(self.spec.schemas)(self._read))
-                    if page is None or self._is_ended or await self._send(page):
-                        return
-                    await self._waker.wait(LOOK)
-                    if self.take_sign_of_life():
-                        await self.response.keep_alive()
-        finally:
-            gone.cancel()
-            self.hub.remove(self)
+        self._is_nudged = True
+        with self.hub.when(self.nudge, log_topic(self.spec.log)):
+            await self._run(receive)
 
-    # For the hub
+    def _session_changed(self) -> None:
+        self.nudge()
 
-    def wake(self) -> None:
-        self._waker.wake()
+    async def _keep_alive(self) -> None:
+        async with self._sending:
+            await self.response.keep_alive()
 
-    def end(self) -> None:
-        self._is_ended = True
-        self._waker.wake()
-
-    async def _send(self, page: Page) -> bool:
-        """Whether that was all."""
-        frames = [
-            sse.encode_event(event.data, event_id=sse.event_id(self.spec.log, event.number))
-            for event in page.events
-        ]
-        if frames:
-            self._number = page.events[-1].number
-            await self.response.frames(b"".join(frames))
-        if page.is_orphaned and not page.is_final:
-            await in_store(lambda store: self._close(store, page))
-            self._waker.wake()
-        return page.is_final
+    async def _look(self) -> None:
+        page = await in_store(entered(self.spec.schemas)(self._read))
+        if page is not None and page.events:
+            # Those before them may be gone.
+            self._number = page.events[0].number - 1
+            await self._send([event.data for event in page.events])
+        if page is None or page.is_final:
+            self.end()
+            return
+        if self._next_look is not None:
+            self._next_look.cancel()
+        self._next_look = self.hub.loop.call_later(LOOK, self.nudge)
 
     # In the thread
 
@@ -335,10 +324,10 @@ class ResumedStream(Subscriber):
         # The reader is still who it was. Whether with the same rights, the log knows.
         if store.session(spec.session) is None or not may_read(spec.log, principal):
             return None
-        return store.read(spec.log, session=spec.session, after=self._number)
-
-    def _close(self, store: Store, page: Page) -> None:
-        error = ProtocolError(INTERNAL_ERROR, LOST, request_id=decoder.decode(page.request))
-        id_optional = self.spec.revision.features.error_id_optional
-        event = encode_error(error, id_optional=id_optional)
-        store.append(self.spec.log, [event], is_final=True, if_orphan=True)
+        return read_log(
+            store,
+            spec.log,
+            session=spec.session,
+            after=self._number,
+            id_optional=spec.revision.features.error_id_optional,
+        )

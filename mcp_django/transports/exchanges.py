@@ -114,7 +114,7 @@ class Reply:
 class StreamSpec:
     """A stream that is to be opened, after everything about it was looked at."""
 
-    #: listen, standalone, resumed or http_sse.
+    #: listen, standalone, call or http_sse.
     kind: str
     principal: Principal
     revision: Revision

@@ -15,7 +15,6 @@ from functools import partial
 from typing import Any, TypeAlias
 from urllib.parse import parse_qs, quote
 
-import msgspec
 from django.http import HttpRequest
 
 from mcp_django.conf import get_config
@@ -30,7 +29,6 @@ from mcp_django.protocol.jsonrpc import (
     Request,
     RequestId,
     decode,
-    decoder,
     encode_error,
     encoder,
 )
@@ -41,9 +39,9 @@ from mcp_django.stores.sessions import Session, Store, StoreFull, get_store
 from mcp_django.subscriptions.outbox import publish
 from mcp_django.subscriptions.topics import LISTS, Change
 from mcp_django.transports.call import RunningCall
-from mcp_django.transports.call_log import log_topic
+from mcp_django.transports.call_log import log_topic, read_log
 from mcp_django.transports.endpoint import check_body, check_verb, read_soon, refused
-from mcp_django.transports.event_stream import LOST, EventStream
+from mcp_django.transports.event_stream import EventStream
 from mcp_django.transports.exchanges import Call, Exchange, Reply, StreamSpec
 from mcp_django.transports.notifier import Reader
 from mcp_django.transports.requests import build_request
@@ -59,7 +57,7 @@ from mcp_django.transports.sessions import (
     try_store,
     work_topic,
 )
-from mcp_django.transports.streamable_http import MCPApplication, Opened, Scope, caller_in
+from mcp_django.transports.streamable_http import MCPApplication, Scope, caller_in
 
 # The stream of an HTTP+SSE session, which begins and ends with it.
 
@@ -83,9 +81,6 @@ class SessionStream(EventStream):
         #: Bytes of answers that wait for the client to read what came before them.
         self.unsent = 0
         self._has_answered = False
-        #: A look for answers of other processes waits for its turn.
-        self._is_nudged = False
-        self._looking = asyncio.Lock()
         #: The last event that was read of the index, and of each log that it names.
         self._indexed = 0
         self._logs: dict[str, int] = {}
@@ -96,7 +91,7 @@ class SessionStream(EventStream):
         Raises TooManyStreams before it began.
         """
         try:
-            with self.hub.when(self._nudged, log_topic(index_of(self.key))):
+            with self.hub.when(self.nudge, log_topic(index_of(self.key))):
                 await self._run(receive)
         finally:
             publish({Change(topic=work_topic(self.key))})
@@ -137,7 +132,7 @@ class SessionStream(EventStream):
 
     async def _keep_alive(self) -> None:
         await super()._keep_alive()
-        self._nudged()
+        self.nudge()
 
     async def _follow(self, session: Session) -> None:
         if session.revision != self.spec.revision.value or not self.spec.client:
@@ -146,27 +141,23 @@ class SessionStream(EventStream):
                 revision=Revision(session.revision),
                 client=str(session.client.get("name", ""))[:200],
             )
-            await try_store(lambda store: store.show_stream(self._shown()))
-            if self.hub.find(self.key) is not self:
-                # It ended meanwhile, and may have been hidden too soon.
-                await try_store(lambda store: store.hide_stream(self.key))
+            # Unless it ended meanwhile.
+            if self.hub.find(self.key) is self:
+                self._show()
 
     # What other processes have for it
 
-    def _nudged(self) -> None:
-        if not self._is_nudged:
-            self._is_nudged = True
-            self.hub.keep(self._look())
-
     async def _look(self) -> None:
-        """Where this fails, the next sign of life is the next look."""
-        async with self._looking:
-            self._is_nudged = False
+        try:
             messages = await in_store(self._collect)
-            if messages is None:
-                self.end()
-            else:
-                await self.say(messages)
+        except Exception:
+            # The next sign of life is the next look.
+            logger.exception("Answers of other processes cannot be read.")
+            return
+        if messages is None:
+            self.end()
+        else:
+            await self.say(messages)
 
     # In the thread
 
@@ -181,23 +172,12 @@ class SessionStream(EventStream):
         return [message for key in list(self._logs) for message in self._read_log(store, key)]
 
     def _read_log(self, store: Store, key: str) -> list[bytes]:
-        page = store.read(key, session=self.key, after=self._logs[key])
-        if page is None:
-            del self._logs[key]
-            return []
-        messages = [event.data for event in page.events]
-        if page.events:
-            self._logs[key] = page.events[-1].number
-        has_response = any("method" not in msgspec.json.decode(message) for message in messages)
-        if not page.is_final and not has_response:
-            if not page.is_orphaned:
-                return messages
-            error = ProtocolError(INTERNAL_ERROR, LOST, request_id=decoder.decode(page.request))
-            messages.append(encode_error(error, id_optional=False))
-        # From here on the store may forget it.
-        store.append(key, (), is_final=True)
-        del self._logs[key]
-        return messages
+        after = self._logs.pop(key)
+        page = read_log(store, key, session=self.key, after=after, id_optional=False)
+        events = [] if page is None else page.events
+        if page is not None and not page.is_final:
+            self._logs[key] = events[-1].number if events else after
+        return [event.data for event in events]
 
 
 # Calls that are posted: the POST is answered at once, the call on the stream of its session.
@@ -372,7 +352,7 @@ class HTTPSSEApplication(MCPApplication):
         headers: Headers,
         receive: Receive,
         stream: ResponseStream,
-    ) -> Opened | None:
+    ) -> EventStream | None:
         def make(**run: Any) -> Service:
             return SessionService(request=build_request(scope, body), call=call, **run)
 

@@ -320,7 +320,7 @@ def reply_of(answered: Answer) -> Reply:
 
 LISTEN = "listen"
 STANDALONE = "standalone"
-RESUMED = "resumed"
+RESUMED = "call"
 HTTP_SSE = "http_sse"
 
 
@@ -357,16 +357,14 @@ def open_standalone(
         at=time.monotonic(),
         revision=Revision(session.revision),
         client=str(session.client.get("name", ""))[:200],
-        # A legacy client is notified of every list, and of what it subscribed to.
-        lists=LISTS,
-        uris=subscribed_by(session.key, store=get_store()),
         session=session.key,
     )
-    if last_event_id is None:
-        return spec
-    stream, number = parse_event_id(last_event_id)
-    if stream == standalone_name(session.key):
-        return replace(spec, after=number)
+    own = standalone_name(session.key)
+    stream, number = (own, 0) if last_event_id is None else parse_event_id(last_event_id)
+    if stream == own:
+        # A legacy client is notified of every list, and of what it subscribed to.
+        uris = subscribed_by(session.key, store=get_store())
+        return replace(spec, lists=LISTS, uris=uris, after=number)
     page = get_store().read(stream, session=session.key, after=number)
     if page is None or not may_read(stream, principal):
         raise ProtocolError(INVALID_REQUEST, "There is nothing to resume.", status=404)

@@ -256,7 +256,7 @@ class Conversation:
         self._standing = stream if spec.session else self._standing
         self._pending.update(dict.fromkeys(keys, stream.leave))
         try:
-            await stream.run(stream.receive)
+            await stream.run(asyncio.Future)
         except TooManyStreams:
             return busy(exchange)
         return Reply()

@@ -224,7 +224,6 @@ class LineStream(EventStream):
 
         super().__init__(spec, LineResponse(send), source=source)
         self._opened_to = opened
-        self._left = asyncio.Event()
 
     async def _greet(self) -> None:
         await super()._greet()
@@ -237,11 +236,7 @@ class LineStream(EventStream):
     def leave(self) -> None:
         """The client takes it back: from here on nothing is written."""
         self.response.has_ended = True
-        self._left.set()
-
-    async def receive(self) -> dict[str, Any]:
-        await self._left.wait()
-        return {"type": "http.disconnect"}
+        self.end()
 
     def _frame(self, message: bytes) -> bytes:
         return lines_of([message])

@@ -50,7 +50,6 @@ from mcp_django.transports.responses import Receive, ResponseStream, Send
 from mcp_django.transports.serving import RESUMED, Service
 
 Scope: TypeAlias = dict[str, Any]
-Opened: TypeAlias = EventStream | ResumedStream
 
 
 class MCPApplication:
@@ -123,7 +122,7 @@ class MCPApplication:
         headers: Headers,
         receive: Receive,
         stream: ResponseStream,
-    ) -> Opened | None:
+    ) -> EventStream | None:
         """Answer, or return the stream that is the answer: it runs until it is over."""
         reply = answer_at_once(exchange, headers)
         if reply is not None:

@@ -425,14 +425,14 @@ def stream_of(session):
 async def test_answers_are_not_dropped_while_nobody_reads_them(store, elsewhere, sse):
     session = await sse(posts=elsewhere).begin()
     stream = stream_of(session)
-    # As if it had not come back from its last look.
-    await stream._looking.acquire()
+    # As if it still waited for its turn to be written.
+    stream._is_waiting = True
 
     accepted = []
     while (posted := await session.post({**PINGING, "id": f"p{len(accepted)}"})).status == 202:
         accepted.append(f"p{len(accepted)}")
     await elsewhere.settled()
-    stream._looking.release()
+    await stream.write()
 
     assert (posted.status, len(accepted)) == (503, 63)
     assert {(await session.response())["id"] for _ in accepted} == set(accepted)
@@ -450,7 +450,7 @@ async def test_a_call_of_a_process_that_was_killed_ends_with_an_error(
     elsewhere.die()
     store.clock = partial(timezone.now().__add__, timedelta(seconds=20))
     store.renew(get_hub().key)
-    stream_of(session)._nudged()
+    stream_of(session).nudge()
 
     error = (await session.answer_to(number))["error"]
     assert (error["code"], "gone" in error["message"]) == (-32603, True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import os
 import threading
 import weakref
 
@@ -16,9 +15,7 @@ from mcp_django.auth import PersonalTokens
 from mcp_django.auth.authenticate import cache
 from mcp_django.models import PersonalToken, ServerSettings
 from mcp_django.protocol.revisions import Revision
-from mcp_django.stores import sessions as store_of_sessions
 from mcp_django.stores.cache_version import generations
-from mcp_django.stores.sessions import Store
 from mcp_django.subscriptions.outbox import outbox, publish
 from mcp_django.subscriptions.topics import EVERYTHING, Change
 from mcp_django.transports import layer, notifier, responses
@@ -465,21 +462,6 @@ async def test_of_more_changes_than_are_kept_anything_may_have_changed(monkeypat
 
 
 # The store
-
-
-async def test_a_stream_opens_though_the_store_cannot_show_it(
-    client, uri, monkeypatch, caplog, listen
-):
-    def fail(stream):
-        raise ConnectionError("gone")
-
-    store = Store()
-    monkeypatch.setitem(store_of_sessions._stores, os.getpid(), store)
-    monkeypatch.setattr(store, "show_stream", fail)
-
-    await listen(client, uri, toolsListChanged=True)
-
-    assert "cannot be reached" in caplog.text
 
 
 async def test_a_handshake_that_says_too_much_begins_nothing(client):

@@ -13,6 +13,7 @@ from mcp_django.protocol.revisions import LEGACY, Revision
 from mcp_django.stores import sessions as store_of_sessions
 from mcp_django.stores.sessions import Store
 from mcp_django.transports import event_stream
+from mcp_django.transports.call_log import LOST
 from mcp_django.transports.hub import get_hub
 from mcp_django.transports.threads import Lane
 from tests.transports.event_stream import changed, turn_the_wheel
@@ -154,7 +155,7 @@ async def test_the_call_of_a_process_that_is_gone_ends_with_an_error_told_once(
     for reader in readers:
         [error] = await reader.rest()
         # Not what becomes of the call here.
-        assert error["error"] == {"code": -32603, "message": event_stream.LOST}
+        assert error["error"] == {"code": -32603, "message": LOST}
         assert error["id"] == id_of(call)
     gate.open()
 
