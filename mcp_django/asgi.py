@@ -74,7 +74,7 @@ async def lifespan(scope: Any, receive: Any, send: Any) -> None:
     from mcp_django.audit.records import records
     from mcp_django.conf import get_config
     from mcp_django.transports import shutdown
-    from mcp_django.transports.call import has_running_calls
+    from mcp_django.transports.call import calls_of_loop
 
     # The server has its handlers of signals by now, and no stream is open.
     shutdown.prepare()
@@ -82,7 +82,7 @@ async def lifespan(scope: Any, receive: Any, send: Any) -> None:
         message = await receive()
         if message["type"] == "lifespan.shutdown":
             seconds = get_config().tool_timeout
-            await shutdown.until_ended(has_running_calls, seconds=seconds)
+            await shutdown.until_ended(calls_of_loop, seconds=seconds)
             await asyncio.to_thread(records.close)
         await send({"type": f"{message['type']}.complete"})
         if message["type"] == "lifespan.shutdown":

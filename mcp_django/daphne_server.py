@@ -21,7 +21,7 @@ from twisted.internet.protocol import connectionDone
 from twisted.web.http import HTTPChannel
 
 from mcp_django.transports import shutdown
-from mcp_django.transports.call import has_running_calls
+from mcp_django.transports.call import calls_of_loop
 from mcp_django.transports.responses import Brake
 
 logger = logging.getLogger("mcp_django.serve")
@@ -235,4 +235,4 @@ class DaphneServer(Server):  # type: ignore[misc]  # Daphne has no types
         """Whether a request is not answered yet, or a client still has to read the answer."""
         # What has become a WebSocket has another protocol. WebSockets end without a grace.
         is_open = (channel.transport.protocol is channel for channel in self.channels)
-        return not self.is_hurried and (has_running_calls() or any(is_open))
+        return not self.is_hurried and (bool(calls_of_loop()) or any(is_open))

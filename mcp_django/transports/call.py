@@ -135,15 +135,13 @@ class RunningCall:
 
     def start(self) -> None:
         """Give the call to a thread. Where none has room, the reply says so."""
-        running_calls.add(self)
         self._lane = lane_of(self.exchange)
         self._seconds = get_config().tool_timeout
         try:
-            work = self._start_work(partial(respond, self._service(), self._lane))
+            self._watch(self._start_work(partial(respond, self._service(), self._lane)))
         except Busy as error:
-            work = self.loop.create_future()
-            work.set_exception(error)
-        self._watch(work)
+            self._refuse(error)
+        running_calls.add(self)
 
     def _service(self, sent_input: InputParams = NO_INPUT) -> Service:
         """For one run: the first, or one more with answers of the client."""
@@ -173,6 +171,11 @@ class RunningCall:
         self._work = work
         work.add_done_callback(self._worked)
 
+    def _refuse(self, error: Busy) -> None:
+        work: Work = self.loop.create_future()
+        work.set_exception(error)
+        self._watch(work)
+
     def _worked(self, work: Work) -> None:
         """One step is done. An async tool takes two more: the tool itself, and a second hop."""
         if not work.cancelled() and work.exception() is None:
@@ -187,7 +190,11 @@ class RunningCall:
     def _goes_on(self, outcome: Outcome) -> bool:
         """Whether there is another step."""
         if isinstance(outcome, PendingAnswer):
-            tool = begin(outcome, caller=self.caller)
+            try:
+                tool = begin(outcome, caller=self.caller)
+            except Busy as error:
+                self._refuse(error)
+                return True
             ending = asyncio.create_task(self._finish(outcome, tool))
             ending.add_done_callback(partial(given_up, outcome, tool))
             self._watch(ending)
@@ -217,8 +224,12 @@ class RunningCall:
         )
 
     async def _finish(self, pending: PendingAnswer, tool: Tool) -> Outcome:
-        returned = await outcome_of(tool, seconds=self._seconds, cancelled=self.cancelled)
-        return await self._start_work(partial(pending.settle, returned), is_owed=True)
+        done, _ = await asyncio.wait({tool}, timeout=self._seconds)
+        if not done:
+            # Nobody waits any longer: a tool inside a thread ends when that lets it go.
+            self.cancelled.set()
+            raise OutOfTime
+        return await self._start_work(partial(pending.settle, tool.result), is_owed=True)
 
     def result(self) -> Reply:
         """The answer, once the call is over."""
@@ -297,10 +308,10 @@ class RunningCall:
 running_calls: set[RunningCall] = set()
 
 
-def has_running_calls() -> bool:
-    """Return whether calls of this loop are not answered yet. Loops that are over leave some."""
+def calls_of_loop() -> list[RunningCall]:
+    """Return the calls of this loop that are not answered yet. Loops that are over leave some."""
     loop = asyncio.get_running_loop()
-    return any(call.loop is loop for call in running_calls)
+    return [call for call in running_calls if call.loop is loop]
 
 
 async def drop(messages: Sequence[bytes]) -> None:
@@ -504,61 +515,44 @@ class CallStream:
 # Async tools: awaited on the server's loop, with threads of their own for the database.
 
 
-Tool: TypeAlias = "asyncio.Future[Callable[[], Any]]"
+Tool: TypeAlias = "asyncio.Task[Any]"
 
 #: Async tools that run, wanted or not, and who called them. asyncio itself keeps no reference.
 async_calls: dict[Tool, str] = {}
 
 
 def begin(pending: PendingAnswer, *, caller: str = "") -> Tool:
-    """Start an async tool. The future fails with Busy when too many run, in all or of `caller`."""
+    """Start an async tool. Raises Busy when too many run, in all or of `caller`."""
     most = get_config().max_waiting
     share = share_of(most) if caller else most
     if len(async_calls) >= most or list(async_calls.values()).count(caller) >= share:
         pending.release()
         pending.give_up()
-        refused: Tool = asyncio.get_running_loop().create_future()
-        refused.set_exception(Busy())
-        return refused
+        raise Busy
     tool = asyncio.create_task(with_own_thread(pending.awaitable))
     async_calls[tool] = caller
-    tool.add_done_callback(async_calls.pop)
-    # One that is cancelled before its first step never gets to the coroutine.
-    tool.add_done_callback(lambda tool: pending.release())
+    tool.add_done_callback(partial(tool_ended, pending))
     return tool
 
 
-async def with_own_thread(awaitable: Awaitable[Any]) -> Callable[[], Any]:
-    """Await the tool, with a thread and a connection of its own for its database work.
+def tool_ended(pending: PendingAnswer, tool: Tool) -> None:
+    del async_calls[tool]
+    # One that is cancelled before its first step never gets to the coroutine.
+    pending.release()
+    if not tool.cancelled():
+        # Looked at, or asyncio complains where nobody waits for the tool any more.
+        tool.exception()
 
-    Returns a function that returns the result of the tool, or raises its error.
-    """
+
+async def with_own_thread(awaitable: Awaitable[Any]) -> Any:
+    """Await the tool, with a thread and a connection of its own for its database work."""
     async with ThreadSensitiveContext():
         try:
-            returned = await awaitable
-            return lambda: returned
-        except asyncio.CancelledError:
+            return await awaitable
+        except (Exception, asyncio.CancelledError):
             raise
         except BaseException as raised:  # SystemExit would end the server
-            return partial(throw, as_exception(raised))
+            raise as_exception(raised) from raised
         finally:
             # The thread of this context ends with it, and would leave its connections open.
             await sync_to_async(close_connections)()
-
-
-async def outcome_of(tool: Tool, *, seconds: float, cancelled: Event) -> Callable[[], Any]:
-    """What the tool did, as `with_own_thread` says. Raises OutOfTime, and waits no longer then:
-    a tool that is inside a thread ends when that lets it go.
-    """
-    done, _ = await asyncio.wait({tool}, timeout=seconds)
-    if not done:
-        cancelled.set()
-        raise OutOfTime
-    if tool.cancelled():
-        # By itself: whoever else cancels a tool does not wait here.
-        return partial(throw, as_exception(asyncio.CancelledError()))
-    return tool.result()
-
-
-def throw(error: Exception) -> Any:
-    raise error

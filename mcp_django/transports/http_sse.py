@@ -241,8 +241,10 @@ class PostedCall(RunningCall):
         try:
             await self.pass_on(self._say)
             if self._route is not None:
-                request_id = self.exchange.requests[0].request.id
-                await self._route.end_call(self._take_parts(), request=request_id)
+                parts = self._outcome().parts
+                # The route holds the answer from here on, or nobody does.
+                del self._work
+                await self._route.end_call(parts, request=self.exchange.requests[0].request.id)
         finally:
             if isinstance(self._route, SessionStream):
                 self._route.calls.discard(self)
@@ -251,12 +253,6 @@ class PostedCall(RunningCall):
     async def _say(self, messages: Sequence[bytes]) -> None:
         if messages and self._route is not None:
             await self._route.say(messages)
-
-    def _take_parts(self) -> Messages:
-        """The answer: the route holds it from here on, or nobody does."""
-        parts = self._outcome().parts
-        del self._work
-        return parts
 
     def _outcome(self) -> Reply:
         return ACCEPTED if self.is_cancelled else self.result()

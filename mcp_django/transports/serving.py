@@ -54,12 +54,13 @@ from mcp_django.transports.exchanges import (
 from mcp_django.transports.requests import forget_credential, known, own_copy
 from mcp_django.transports.sessions import HEADER as SESSION_HEADER
 from mcp_django.transports.sessions import (
+    agreed,
     apply_notifications,
     as_agreed,
-    begin_session,
     end_session,
     find_session,
     new_id,
+    new_session,
     note_session_use,
 )
 
@@ -198,15 +199,9 @@ class Service:
 
     def reply_with_session(self, principal: Principal, call: Call, answered: Answer) -> Reply:
         session_id = new_id()
-        self.outside_transaction(
-            partial(
-                begin_session,
-                principal,
-                call.request.params,
-                transport=self.transport,
-                session_id=session_id,
-            )
-        )
+        session = new_session(principal, transport=self.transport, session_id=session_id)
+        session = replace(session, **agreed(call.request.params))
+        self.outside_transaction(partial(get_store().add_session, session))
         reply = reply_of(answered)
         return replace(reply, headers=(*reply.headers, (SESSION_HEADER, session_id)))
 

@@ -104,16 +104,6 @@ def see(key: str) -> None:
         get_store().see(key)
 
 
-def begin_session(
-    principal: Principal, params: Mapping[str, Any], *, transport: str, session_id: str
-) -> Session:
-    """Keep what the handshake says. Raises ProtocolError where that is incomplete."""
-    session = new_session(principal, transport=transport, session_id=session_id)
-    session = replace(session, **agreed(params))
-    get_store().add_session(session)
-    return session
-
-
 def new_session(principal: Principal, *, transport: str, session_id: str) -> Session:
     """Before its handshake a session speaks the first revision."""
     now = timezone.now()

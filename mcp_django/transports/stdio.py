@@ -45,12 +45,14 @@ from mcp_django.protocol.negotiation import (
 )
 from mcp_django.protocol.revisions import ASSUMED, Revision
 from mcp_django.stores.sessions import Store, using_store
+from mcp_django.transports.call import calls_of_loop
 from mcp_django.transports.endpoint import batch_exchange, begins_session
 from mcp_django.transports.exchanges import Call, Exchange, Reply, StreamSpec, busy, crashed
 from mcp_django.transports.hub import TooManyStreams, get_hub
 from mcp_django.transports.notifier import Reader
 from mcp_django.transports.serving import Service
 from mcp_django.transports.sessions import CANCELLATIONS, HEADER, end_session, key_of
+from mcp_django.transports.shutdown import until_ended
 from mcp_django.transports.stdio_lines import (
     Line,
     LineCall,
@@ -155,8 +157,6 @@ class Conversation:
         #: What cancels a request that has no answer yet. By id as JSON, since 1 and "1" are two.
         self._pending: dict[bytes, Callable[[], object]] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        self._calls: set[LineCall] = set()
-        self._done = asyncio.Event()
         self._listens = asyncio.Event()
         #: The standalone stream of the session.
         self._standing: LineStream | None = None
@@ -221,7 +221,8 @@ class Conversation:
         self._pending.update(dict.fromkeys(keys, bool if exchange.is_batch else call.cancel))
         try:
             try:
-                reply = await self._reply(call)
+                call.start()
+                reply = await call.tell(self.writer)
                 if reply is not None and reply.opens is not None:
                     reply = await self._stream(reply.opens, exchange, keys)
             finally:
@@ -239,15 +240,6 @@ class Conversation:
             recognize=self.caller.recognize,
             **run,
         )
-
-    async def _reply(self, call: LineCall) -> Reply | None:
-        self._calls.add(call)
-        try:
-            call.start()
-            return await call.tell(self.writer)
-        finally:
-            self._calls.discard(call)
-            self._done.set()
 
     async def _stream(self, spec: StreamSpec, exchange: Exchange, keys: list[bytes]) -> Reply:
         """Serve a stream to its end, whose answer it has written by then."""
@@ -315,11 +307,9 @@ class Conversation:
         with suppress(TimeoutError):
             async with asyncio.timeout(GRACE):
                 await asyncio.wait({reading})
-                while self._calls:
-                    self._done.clear()
-                    await self._done.wait()
+                await until_ended(calls_of_loop, seconds=GRACE)
         reading.cancel()
-        for call in tuple(self._calls):
+        for call in calls_of_loop():
             call.cancel()
         get_hub().close()
         if self._tasks:
