@@ -12,12 +12,7 @@ from typing import Any, TypeAlias
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
 
 from mcp_django.conf import get_config
-from mcp_django.connections import (
-    TenantSchemas,
-    close_connections,
-    current_schemas,
-    entered,
-)
+from mcp_django.connections import TenantSchemas, close_connections, current_schemas, entered
 from mcp_django.exceptions import Busy, Cancelled
 from mcp_django.handlers.dispatch import PendingAnswer
 from mcp_django.principal import Principal
@@ -88,7 +83,6 @@ class RunningCall:
         self.is_over = False
         self.is_cancelled = False
         self.loop = asyncio.get_running_loop()
-        self._hub: Hub | None = None
         self._topics: list[Topic] = []
         self._asking: ClientRequests | None = None
         #: The client left before it got an id to come back with.
@@ -104,11 +98,10 @@ class RunningCall:
         """
         if self.session is not None:
             return
-        self.session, self._hub = session, get_hub(self.loop)
-        self.principal, self.schemas = principal, current_schemas()
+        self.session, self.principal, self.schemas = session, principal, current_schemas()
         for call in () if self.exchange.is_batch else self.exchange.requests:
             topic = cancel_topic(session.key, call.request.id)
-            if not self._hub.claim(topic, self.cancel):
+            if not self.hub.claim(topic, self.cancel):
                 raise ProtocolError(
                     INVALID_REQUEST, "A request with this id is still running.", status=400
                 )
@@ -273,9 +266,7 @@ class RunningCall:
 
     @property
     def hub(self) -> Hub:
-        if self._hub is None:
-            self._hub = get_hub(self.loop)
-        return self._hub
+        return get_hub(self.loop)
 
     def leave(self) -> None:
         """The client is answered, or gone: then what runs on has to end by itself."""

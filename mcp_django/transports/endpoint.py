@@ -24,12 +24,7 @@ from mcp_django.conf import get_config
 from mcp_django.exceptions import NO_CREDENTIAL
 from mcp_django.protocol import headers as names
 from mcp_django.protocol.errors import INVALID_REQUEST, ProtocolError
-from mcp_django.protocol.headers import (
-    LONGEST_HEADERS,
-    LONGEST_VALUE,
-    Headers,
-    media_type,
-)
+from mcp_django.protocol.headers import LONGEST_HEADERS, LONGEST_VALUE, Headers, media_type
 from mcp_django.protocol.jsonrpc import Batch, Notification, Request, Response, decode
 from mcp_django.protocol.negotiation import (
     Envelope,

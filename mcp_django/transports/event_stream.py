@@ -30,12 +30,7 @@ from mcp_django.transports.hub import Hub, get_hub
 from mcp_django.transports.notifier import BELIEVED, REFUSALS, Reader, Subscriber, current
 from mcp_django.transports.responses import Receive, ResponseStream, until_disconnected
 from mcp_django.transports.serving import LISTEN, STANDALONE, standalone_name, subscribed_by
-from mcp_django.transports.sessions import (
-    in_store,
-    session_topic,
-    take_standalone,
-    try_store,
-)
+from mcp_django.transports.sessions import in_store, session_topic, take_standalone, try_store
 
 logger = logging.getLogger("mcp_django.streams")
 
@@ -157,7 +152,7 @@ class EventStream(Subscriber):
     def wake(self) -> None:
         if not self._is_waiting and self._writer is None:
             self._is_waiting = True
-            self.hub.writers.add(self)
+            self.hub.writers.add(self.write)
 
     async def write(self) -> None:
         """For the writers of the hub."""

@@ -24,14 +24,7 @@ from mcp_django.principal import Principal
 from mcp_django.protocol import sse
 from mcp_django.protocol.errors import INTERNAL_ERROR, INVALID_REQUEST, ProtocolError
 from mcp_django.protocol.headers import Headers
-from mcp_django.protocol.jsonrpc import (
-    Batch,
-    Request,
-    RequestId,
-    decode,
-    encode_error,
-    encoder,
-)
+from mcp_django.protocol.jsonrpc import Batch, Request, RequestId, decode, encode_error, encoder
 from mcp_django.protocol.methods import served
 from mcp_django.protocol.negotiation import Envelope
 from mcp_django.protocol.revisions import Revision
@@ -172,12 +165,12 @@ class SessionStream(EventStream):
         return [message for key in list(self._logs) for message in self._read_log(store, key)]
 
     def _read_log(self, store: Store, key: str) -> list[bytes]:
-        after = self._logs.pop(key)
-        page = read_log(store, key, session=self.key, after=after, id_optional=False)
-        events = [] if page is None else page.events
-        if page is not None and not page.is_final:
-            self._logs[key] = events[-1].number if events else after
-        return [event.data for event in events]
+        page = read_log(store, key, session=self.key, after=self._logs[key], id_optional=False)
+        if page is None or page.is_final:
+            del self._logs[key]
+        elif page.events:
+            self._logs[key] = page.events[-1].number
+        return [] if page is None else [event.data for event in page.events]
 
 
 # Calls that are posted: the POST is answered at once, the call on the stream of its session.

@@ -19,14 +19,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from mcp_django.conf import get_config
 from mcp_django.subscriptions.outbox import outbox
-from mcp_django.subscriptions.topics import (
-    CLOSE,
-    EVERYTHING,
-    Change,
-    Topic,
-    Uris,
-    is_control,
-)
+from mcp_django.subscriptions.topics import CLOSE, EVERYTHING, Change, Topic, Uris, is_control
 from mcp_django.transports.layer import Link, links_processes
 from mcp_django.transports.notifier import Notifier, StreamGroup, Subscriber
 from mcp_django.transports.responses import Writers

@@ -6,7 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from mcp_django.protocol import sse
 from mcp_django.transports.endpoint import with_cors
@@ -18,25 +18,19 @@ from mcp_django.transports.exchanges import EVENT_STREAM, HeaderList, Reply
 GULP = 500
 
 
-class Writable(Protocol):
-    async def write(self) -> None:
-        """Write what there is to say. Raises nothing but CancelledError."""
-        ...
-
-
 class Writers:
     """One task writes to one stream after the other, for as long as they take it at once. Where
     one does not, that task waits for its reader, and another goes on with the rest.
     """
 
     def __init__(self) -> None:
-        self._ready: deque[Writable] = deque()
+        self._ready: deque[Callable[[], Awaitable[None]]] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
         self._is_called = False
 
-    def add(self, stream: Writable) -> None:
-        """On the loop: have it written soon."""
-        self._ready.append(stream)
+    def add(self, write: Callable[[], Awaitable[None]]) -> None:
+        """On the loop: have it called soon. It raises nothing but CancelledError."""
+        self._ready.append(write)
         if not self._is_called:
             self._call()
 
@@ -58,7 +52,7 @@ class Writers:
         for _ in range(GULP):
             if not self._ready:
                 return
-            await self._ready.popleft().write()
+            await self._ready.popleft()()
 
 
 # Back-pressure under Daphne, whose `send` returns before anything is sent.

@@ -291,12 +291,7 @@ class Service:
         )
 
     def refuse(
-        self,
-        sentence: str,
-        *,
-        status: int,
-        code: int = INVALID_REQUEST,
-        headers: HeaderList = (),
+        self, sentence: str, *, status: int, code: int = INVALID_REQUEST, headers: HeaderList = ()
     ) -> Reply:
         """A refusal of the whole HTTP request. It carries the id of the one request, if any."""
         return refuse_exchange(

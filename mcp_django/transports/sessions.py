@@ -186,19 +186,14 @@ def as_agreed(exchange: Exchange, session: Session) -> Exchange:
     revision = Revision(session.revision)
     if exchange.is_batch:
         check_batches(revision)
+    facts: dict[str, Any] = {
+        "revision": revision,
+        "client": session.client,
+        "capabilities": session.capabilities,
+        "log_level": session.log_level or LOG_LEVEL,
+    }
     calls = tuple(
-        Call(
-            request=call.request,
-            envelope=replace(
-                call.envelope,
-                revision=revision,
-                client=session.client,
-                capabilities=session.capabilities,
-                log_level=session.log_level or LOG_LEVEL,
-            ),
-        )
-        if isinstance(call, Call)
-        else call
+        replace(call, envelope=replace(call.envelope, **facts)) if isinstance(call, Call) else call
         for call in exchange.calls
     )
     return replace(exchange, calls=calls, revision=revision)

@@ -145,14 +145,12 @@ class MCPApplication:
 
 def failure(error: Exception, exchange: Exchange) -> Reply:
     """Inside an `except`: the answer where the exchange came to nothing."""
-    match error:
-        case TooManyStreams():
-            return busy(exchange)
-        case TooSlow():
-            refused = ProtocolError(INVALID_REQUEST, "The body did not come in time.", status=408)
-        case _:
-            return crashed(exchange)
-    return refuse(refused, id_optional=True)
+    if isinstance(error, TooManyStreams):
+        return busy(exchange)
+    if isinstance(error, TooSlow):
+        refused = ProtocolError(INVALID_REQUEST, "The body did not come in time.", status=408)
+        return refuse(refused, id_optional=True)
+    return crashed(exchange)
 
 
 def asked_for(spec: StreamSpec) -> Exchange:
