@@ -222,6 +222,7 @@ class Client:
         revision: Revision | str = MODERN[-1],
         application: Any = None,
         path: str = "/mcp",
+        host: str = "testserver",
         inline: bool = True,
         record: bool = False,
         answers: Answers | None = None,
@@ -232,7 +233,7 @@ class Client:
         self.token = token if user is None else self._create_token(user)
         self.revision = Revision(revision)
         self.application = application or MCPApplication.as_asgi()
-        self.path = path
+        self.path, self.host = path, host
         #: False: real threads, for tests with more than one connection.
         self.inline = inline
         #: Whether calls leave their records in the test's transaction.
@@ -548,7 +549,7 @@ class Client:
     def scope(self, verb: str, *, headers: SentHeaders | None = None) -> Scope:
         """What an ASGI server would tell the application about a request."""
         sent: dict[str, str | None] = {
-            "Host": "testserver",
+            "Host": self.host,
             "Accept": "application/json, text/event-stream",
             "Content-Type": "application/json",
             "Authorization": f"Bearer {self.token}" if self.token else None,
