@@ -8,7 +8,7 @@ from django.core.management import CommandError, call_command
 import mcp_django as mcp
 from mcp_django.exposure.registry import registry
 from mcp_django.models import PersonalToken
-from mcp_django.testing.leaks import find_leaks
+from mcp_django.testing.leaks import check_leaks, find_leaks
 from tests.shop.models import Customer, Ledger, Order
 
 pytestmark = [pytest.mark.django_db, pytest.mark.thorough]
