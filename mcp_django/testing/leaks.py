@@ -22,7 +22,7 @@ from mcp_django.protocol.errors import INTERNAL_ERROR
 from mcp_django.testing.client import Client, ProtocolFailure, ToolAnswer
 
 #: The steps of a path: fields, and the models that have them.
-Path: TypeAlias = tuple[tuple[type[Model], Any], ...]
+ModelPath: TypeAlias = tuple[tuple[type[Model], Any], ...]
 Judge: TypeAlias = Callable[[Any], str]
 #: Relations in a path, rows whose values are looked for, and characters of such a value.
 RELATIONS, SAMPLE, SHORTEST = 2, 20, 6
@@ -51,7 +51,7 @@ def find_leaks(user: Any, *, budget: int, host: str = "testserver") -> list[str]
     return [f"as {user.get_username()}: {leak}" for leak in leaks]
 
 
-class Check(NamedTuple):
+class LeakCheck(NamedTuple):
     """A request, and what is wrong with an answer to it. Nothing is wrong with a refusal."""
 
     judge: Judge
@@ -64,9 +64,9 @@ class Check(NamedTuple):
         return f"client.{self.method}({', '.join([*map(repr, self.names), *arguments])})"
 
 
-def paths_of(model: type[Model]) -> Iterator[Path]:
+def paths_of(model: type[Model]) -> Iterator[ModelPath]:
     """Yield the paths that the ORM takes, the shortest first."""
-    ends: list[tuple[Path, type[Model]]] = [((), model)]
+    ends: list[tuple[ModelPath, type[Model]]] = [((), model)]
     for _ in range(RELATIONS + 1):
         paths = [
             (*path, (end, field))
@@ -76,15 +76,15 @@ def paths_of(model: type[Model]) -> Iterator[Path]:
             if not field.is_relation or hasattr(field, "path_infos")
         ]
         # A foreign key is the key of the related record.
-        yield from (path for path in paths if len(path) == 1 or not is_key(path[-1][1]))
+        yield from (path for path in paths if len(path) == 1 or not is_own_key(path[-1][1]))
         ends = [(path, path[-1][1].related_model) for path in paths if path[-1][1].is_relation]
 
 
-def is_key(field: Any) -> bool:
+def is_own_key(field: Any) -> bool:
     return bool(getattr(field, "primary_key", False))
 
 
-def text_of(path: Path) -> str:
+def text_of(path: ModelPath) -> str:
     return "__".join(field.name for _, field in path)
 
 
@@ -120,7 +120,7 @@ class AdminPages:
             for part in (*one.get_list_filter(self.request), *one.get_search_fields(self.request)):
                 yield part[0] if isinstance(part, tuple) else str(part).lstrip("^=@")
 
-    def shows(self, path: Path) -> bool:
+    def shows(self, path: ModelPath) -> bool:
         """Whether it shows each step, also from the other side of a relation."""
         return text_of(path) in self.names[path[0][0]] or all(
             field.name in self.names.get(model, ())
@@ -129,7 +129,7 @@ class AdminPages:
             for model, field in path
         )
 
-    def count(self, path: Path, where: dict[str, Any]) -> int:
+    def count(self, path: ModelPath, where: dict[str, Any]) -> int:
         """The records where it shows the related ones on the way as well."""
         ways = [path[:end] for end in range(1, len(path))]
         hops = {f"{text_of(way)}__in": self.rows(way[-1][1].related_model) for way in ways}
@@ -189,19 +189,19 @@ class Sweep:
             del self.secrets[value]
         return ""
 
-    def overviews(self) -> Iterator[Check]:
+    def overviews(self) -> Iterator[LeakCheck]:
         """Whatever needs no arguments."""
         for tool in self.client.list_tools():
             is_reading = tool.get("annotations", {}).get("readOnlyHint")
             if is_reading and not tool["inputSchema"].get("required"):
-                yield Check(fine, "call_tool", (tool["name"],))
+                yield LeakCheck(fine, "call_tool", (tool["name"],))
         for prompt in self.client.list_prompts():
             if not any(argument.get("required") for argument in prompt.get("arguments", ())):
-                yield Check(fine, "get_prompt", (prompt["name"],))
+                yield LeakCheck(fine, "get_prompt", (prompt["name"],))
         for resource in self.client.list_resources():
-            yield Check(fine, "read_resource", (resource["uri"],))
+            yield LeakCheck(fine, "read_resource", (resource["uri"],))
 
-    def checks(self, model: type[Model]) -> Iterator[Check]:
+    def checks(self, model: type[Model]) -> Iterator[LeakCheck]:
         label, (hidden, shown) = model._meta.label_lower, self.samples[model]
         judge = fine if self.admin.names[model] else wrong("the admin hides this model")
         yield tool_check(judge, "describe_model", label)
@@ -211,11 +211,11 @@ class Sweep:
             judge = wrong("the admin hides this record") if row in hidden else fine
             yield tool_check(judge, "get_record", label, pk=row.pk)
             yield tool_check(judge, "get_history", label, pk=row.pk)
-            yield Check(judge, "read_resource", (f"django://objects/{label}/{row.pk}",))
+            yield LeakCheck(judge, "read_resource", (f"django://objects/{label}/{row.pk}",))
         for path in paths_of(model) if self.admin.names[model] else ():
             yield from self.checks_of_path(path, label, text_of(path))
 
-    def values(self, path: Path) -> Iterator[tuple[Any, bool]]:
+    def values(self, path: ModelPath) -> Iterator[tuple[Any, bool]]:
         """A value from a record that the admin hides, and one from a record that it shows."""
         model, field = path[-1]
         for rows in self.samples.get(model, ()):
@@ -224,7 +224,7 @@ class Sweep:
                 sent = value if isinstance(value, bool | int | str) else str(value)
                 yield sent, rows is self.samples[model][0] or not self.admin.shows(path)
 
-    def checks_of_path(self, path: Path, label: str, name: str) -> Iterator[Check]:
+    def checks_of_path(self, path: ModelPath, label: str, name: str) -> Iterator[LeakCheck]:
         is_shown = self.admin.shows(path)
         judge = fine if is_shown else wrong(f"the admin does not show {name}")
         where: dict[str, Any] = {f"{name}__isnull": True}
@@ -237,8 +237,8 @@ class Sweep:
             yield tool_check(judge, "find_records", label, **key)
         for key in ({"filters": where}, {"group_by": [name]}, {"metrics": {"n": {"max": name}}}):
             yield tool_check(judge, "aggregate_records", label, **key)
-        offering = fine if is_shown else offered
-        yield Check(offering, "complete", (COLLECTION.text, name), {"model": label})
+        offering = fine if is_shown else none_offered
+        yield LeakCheck(offering, "complete", (COLLECTION.text, name), {"model": label})
         for value, is_hidden in self.values(path):
             for lookup, sent in LOOKUPS.items():
                 where = {f"{name}{lookup}": sent(value)}
@@ -249,7 +249,7 @@ class Sweep:
                     self.searched(value), "find_records", label, search=str(value)[:100]
                 )
 
-    def counted(self, path: Path, where: dict[str, Any]) -> Judge:
+    def counted(self, path: ModelPath, where: dict[str, Any]) -> Judge:
         def judge(answer: ToolAnswer) -> str:
             count, limit = answer.records[0]["count"], self.admin.count(path, where)
             return f"{count} records, of which the admin shows {limit}" if count > limit else ""
@@ -273,11 +273,11 @@ LOOKUPS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def tool_check(judge: Judge, tool: str, label: str, **arguments: Any) -> Check:
-    return Check(judge, "call_tool", (tool,), {"model": label, **arguments})
+def tool_check(judge: Judge, tool: str, label: str, **arguments: Any) -> LeakCheck:
+    return LeakCheck(judge, "call_tool", (tool,), {"model": label, **arguments})
 
 
-def offered(values: list[str]) -> str:
+def none_offered(values: list[str]) -> str:
     return "this completes what the admin does not show" if values else ""
 
 
