@@ -88,3 +88,39 @@ class QuestionTests(TestCase):
 
 
 # docs: end question_tests
+
+
+# docs: start change_tests
+from shop.models import Order
+
+
+class ChangeTests(TestCase):
+    fixtures = ["orders"]
+
+    def test_a_paid_order_is_announced(self):
+        client = Client(user=User.objects.create_superuser("ada"))
+
+        with client.listen("django://objects/shop.order", lists=["tools"]) as events:
+            with self.captureOnCommitCallbacks(execute=True):
+                Order.objects.get(number="A-2").save()
+
+            self.assertEqual(next(events), "django://objects/shop.order")
+
+
+# docs: end change_tests
+
+
+# docs: start leak_tests
+from mcp_django.testing.leaks import check_leaks
+
+
+class LeakTests(TestCase):
+    fixtures = ["orders"]
+
+    def test_assistants_get_no_more_than_the_admin_shows(self):
+        clerk = User.objects.create_user("clerk", is_staff=True)
+
+        check_leaks(users=[clerk], budget=200)
+
+
+# docs: end leak_tests
