@@ -9,7 +9,7 @@ from contextlib import closing
 import pytest
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import Permission
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 from django_tenants.utils import schema_context
@@ -163,3 +163,11 @@ def test_the_doctor_says_of_which_tenant_the_tokens_are(tokens, capsys):
     out = capsys.readouterr().out
     assert "Tokens and decisions are those of the schema 'south'." in out
     assert "Personal tokens that are valid: 2." in out
+
+
+def test_the_search_for_leaks_runs_at_each_tenant(tokens, capsys):
+    call_command("mcp_leaktest", "clerk", budget=60, tenants="north,south")
+
+    assert capsys.readouterr().out == "Nothing found.\n"
+    with pytest.raises(CommandError, match="no tenant whose schema is west"):
+        call_command("mcp_leaktest", "clerk", tenants="west")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser
+from collections.abc import Iterator
+from contextlib import nullcontext
 from typing import Any
 
 from django.apps import apps
@@ -26,21 +28,24 @@ class Command(BaseCommand):
         from mcp_django.testing.leaks import find_leaks
 
         leaks: list[str] = []
-        if tenants:
-            from django_tenants.utils import (  # type: ignore[import-untyped]  # it has none
-                get_tenant_model,
-                tenant_context,
-            )
-
-            for tenant in get_tenant_model().objects.filter(schema_name__in=tenants.split(",")):
-                host = tenant.get_primary_domain().domain
-                with tenant_context(tenant):
-                    for name in usernames:
-                        found = find_leaks(find_user(name), budget=budget, host=host)
-                        leaks += [f"{tenant.schema_name}: {leak}" for leak in found]
-        else:
-            for name in usernames:
-                leaks += find_leaks(find_user(name), budget=budget)
+        for tenant in tenants_of(tenants) if tenants else [None]:
+            host = "testserver" if tenant is None else tenant.get_primary_domain().domain
+            with nullcontext() if tenant is None else tenant:
+                for name in usernames:
+                    where = "" if tenant is None else f"{tenant.schema_name}: "
+                    found = find_leaks(find_user(name), budget=budget, host=host)
+                    leaks += [f"{where}{leak}" for leak in found]
         self.stdout.write("\n".join(leaks) or "Nothing found.")
         if leaks:
             raise CommandError(f"{len(leaks)} requests tell more than the admin shows.")
+
+
+def tenants_of(names: str) -> Iterator[Any]:
+    """Yield the tenants of these schemas, each to be entered. Raises CommandError."""
+    from django_tenants.utils import get_tenant_model  # type: ignore[import-untyped]  # optional
+
+    for name in names.split(","):
+        tenant = get_tenant_model().objects.filter(schema_name=name).first()
+        if tenant is None:
+            raise CommandError(f"There is no tenant whose schema is {name}.")
+        yield tenant
