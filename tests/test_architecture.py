@@ -118,7 +118,7 @@ BUDGET = {
         for name in ("functions", "prompts", "questions", "resources", "rest", "tools")
     ): 8_128,
     ("handlers", "audit", "subscriptions", "auth", "models"): 5_370,
-    ("stores", "transports"): 7_627,
+    ("stores", "transports"): 7_629,
     ("admin",): 4_194,
     ("", "templating", "testing", "management", "templatetags"): 6_277,
     ("oauth",): 1_779,

@@ -99,9 +99,11 @@ class RunningCall:
         if self.session is not None:
             return
         self.session, self.principal, self.schemas = session, principal, current_schemas()
+        # From here on it hears of changes, so of those behind what a stream reads first.
+        hub = self.hub
         for call in () if self.exchange.is_batch else self.exchange.requests:
             topic = cancel_topic(session.key, call.request.id)
-            if not self.hub.claim(topic, self.cancel):
+            if not hub.claim(topic, self.cancel):
                 raise ProtocolError(
                     INVALID_REQUEST, "A request with this id is still running.", status=400
                 )
