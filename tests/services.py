@@ -77,6 +77,7 @@ SERVICES: dict[str, Callable[[], bool]] = {
     # The extras of the package.
     "daphne": partial(is_installed, "daphne"),
     "drf": partial(is_installed, "rest_framework"),
+    "django_filters": partial(is_installed, "django_filters"),
     "jwt": partial(is_installed, "jwt", "cryptography"),
     "oauth": partial(is_installed, "oauth2_provider"),
     "channels_redis": partial(is_installed, "channels_redis"),

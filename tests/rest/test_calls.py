@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from uuid import uuid4
+
 import pytest
 from django.contrib.auth.models import User
+from django.core.cache.backends.locmem import LocMemCache
+from django.db import connections
 from django.urls import path
+from rest_framework.throttling import SimpleRateThrottle
 
 import mcp_django as mcp
 from mcp_django.models import CallRecord
@@ -13,7 +19,7 @@ from mcp_django.subscriptions.topics import by_topic
 from mcp_django.testing import DECLINE, ProtocolFailure
 from tests.decisions import decide_on_tool
 from tests.exposure.test_permissions import rights_of
-from tests.rest.views import CustomerList, echo_path, router
+from tests.rest.views import CustomerList, OrderViewSet, echo_path, half_done, router
 from tests.shop.models import Customer, Order
 
 pytestmark = [pytest.mark.needs("drf"), pytest.mark.django_db]
@@ -183,6 +189,55 @@ def test_a_list_without_pages_ends_at_the_budget_of_an_answer(configure, make_cl
 
     assert 0 < len(answer["results"]) < 30
     assert answer["cut"].startswith(f"The first {len(answer['results'])} of 100 objects.")
+
+
+def test_a_throttle_of_the_view_says_when_to_come_back(make_client):
+    class Once(SimpleRateThrottle):
+        rate = "1/min"
+        cache = LocMemCache(uuid4().hex, {})
+
+        def get_cache_key(self, request, view):
+            return f"once-{request.user.pk}"
+
+    class Throttled(CustomerList):
+        throttle_classes = [Once]
+
+    mcp.register_view(Throttled.as_view(), route="api/customers/", name="customers")
+    client = make_client()
+
+    first, second = client.call_tool("customers_get"), client.call_tool("customers_get")
+
+    assert not first.is_error
+    assert re.search(r"throttled.*Try again in \d+ seconds", second.text)
+
+
+@pytest.mark.parametrize(("is_atomic", "kept"), [(True, 0), (False, 1)])
+def test_with_atomic_requests_what_a_view_did_before_it_failed_is_undone(
+    monkeypatch, client, is_atomic, kept
+):
+    monkeypatch.setitem(connections.settings["default"], "ATOMIC_REQUESTS", is_atomic)
+    mcp.register_view(half_done, route="half/", name="half-done")
+
+    answer = client.call_tool("half_done")
+
+    assert answer.text == "Not like this."
+    assert Customer.objects.count() == kept
+
+
+@pytest.mark.needs("django_filters")
+def test_the_parameters_of_a_filter_set_are_arguments(make_client, orders):
+    from django_filters.rest_framework import DjangoFilterBackend
+
+    class Filtered(OrderViewSet):
+        filter_backends = [DjangoFilterBackend]
+        filterset_fields = {"number": ["exact", "startswith"]}
+
+    mcp.register_viewset(Filtered, actions=["list"], basename="filtered")
+    client = make_client("view_order")
+
+    sought = client.call_tool("filtered_list", number__startswith="b").structured
+
+    assert [order["number"] for order in sought["results"]] == ["b"]
 
 
 def test_a_view_is_asked_at_its_own_address(settings, client):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from django.http import Http404
-from rest_framework import filters, generics, permissions, serializers, throttling, viewsets
+from rest_framework import filters, generics, permissions, serializers, viewsets
 from rest_framework.decorators import action, api_view, permission_classes
+from rest_framework.exceptions import ParseError
 from rest_framework.pagination import PageNumberPagination
 from rest_framework.response import Response
 from rest_framework.routers import DefaultRouter
@@ -66,13 +67,6 @@ class OrderViewSet(viewsets.ModelViewSet):
         return Response(Order.objects.latest("pk").number)
 
 
-class Once(throttling.SimpleRateThrottle):
-    rate = "1/min"
-
-    def get_cache_key(self, request, view):
-        return f"once {request.user.pk}"
-
-
 class CustomerList(generics.ListCreateAPIView):
     queryset = Customer.objects.order_by("pk")
     serializer_class = type(
@@ -81,6 +75,14 @@ class CustomerList(generics.ListCreateAPIView):
         {"Meta": type("Meta", (), {"model": Customer, "fields": ["name", "country"]})},
     )
     permission_classes = [permissions.IsAdminUser]
+
+
+@api_view(["POST"])
+@permission_classes([permissions.IsAuthenticated])
+def half_done(request):
+    """Write, and fail."""
+    Customer.objects.create(name="half", country="DE")
+    raise ParseError("Not like this.")
 
 
 @api_view(["GET"])

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.apps import apps
 from django.core.management.base import BaseCommand, CommandError
+from django.utils.module_loading import import_string
 
 from mcp_django.management.commands.mcp_token import find_user
 
@@ -42,10 +43,11 @@ class Command(BaseCommand):
 
 def tenants_of(names: str) -> Iterator[Any]:
     """Yield the tenants of these schemas, each to be entered. Raises CommandError."""
-    from django_tenants.utils import get_tenant_model  # type: ignore[import-untyped]  # optional
-
+    if not apps.is_installed("django_tenants"):
+        raise CommandError("--tenants needs django_tenants in INSTALLED_APPS.")
+    model = import_string("django_tenants.utils.get_tenant_model")()
     for name in names.split(","):
-        tenant = get_tenant_model().objects.filter(schema_name=name).first()
+        tenant = model.objects.filter(schema_name=name).first()
         if tenant is None:
             raise CommandError(f"There is no tenant whose schema is {name}.")
         yield tenant
