@@ -18,5 +18,6 @@ http_urlpatterns = [
     re_path(r"^mcp/(?:sse|messages)/?$", HTTPSSEApplication.as_asgi()),  # type: ignore[arg-type]
 ]
 if get_config().health:
-    health = re_path(r"^mcp/health$", HealthApplication())  # type: ignore[arg-type]
-    http_urlpatterns.append(health)
+    http_urlpatterns.append(
+        re_path(r"^mcp/health$", HealthApplication())  # type: ignore[arg-type]
+    )

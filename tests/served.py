@@ -23,15 +23,15 @@ class SocketClient(CheckedClient):
     """The public test client, over a socket."""
 
     def __init__(self, port: int, *, host: str = "localhost", **options: Any) -> None:
-        super().__init__(**options)
-        self.port, self.host = port, host
+        super().__init__(host=host, **options)
+        self.port = port
 
     def http(self, verb: str, body: bytes = b"", *, headers: Any = None) -> HTTPAnswer:
         pairs = self.scope(verb, headers=headers)["headers"]
         sent = {name.decode(): value.decode("latin-1") for name, value in pairs}
         server = HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
-            server.request(verb, self.path, body, {**sent, "host": self.host})
+            server.request(verb, self.path, body, sent)
             response = server.getresponse()
             found = {name.lower(): value for name, value in response.getheaders()}
             return HTTPAnswer(status=response.status, headers=found, body=response.read())

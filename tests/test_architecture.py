@@ -116,11 +116,11 @@ BUDGET = {
     tuple(
         f"exposure/{name}"
         for name in ("functions", "prompts", "questions", "resources", "rest", "tools")
-    ): 8_128,
-    ("handlers", "audit", "subscriptions", "auth", "models"): 5_370,
+    ): 8_166,
+    ("handlers", "audit", "subscriptions", "auth", "models"): 5_373,
     ("stores", "transports"): 7_629,
     ("admin",): 4_194,
-    ("", "templating", "testing", "management", "templatetags"): 6_279,
+    ("", "templating", "testing", "management", "templatetags"): 6_280,
     ("oauth",): 1_779,
 }
 

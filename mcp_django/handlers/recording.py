@@ -21,6 +21,7 @@ from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import Limited, NotDone, NotFound, ToolError
 from mcp_django.exposure.primitives import BUILT_IN, WRITES
+from mcp_django.exposure.registry import registry
 from mcp_django.handlers.telemetry import CallSpan
 from mcp_django.models import CallRecord
 from mcp_django.protocol.errors import ProtocolError
@@ -265,6 +266,8 @@ def tool_target(name: Any, arguments: Any) -> str:
         return text(name)
     if name in BUILT_IN and (label := label_in(arguments)):
         name = f"{name} {label}"
+    if name == "call_endpoint" and str(arguments.get("endpoint")) in registry.tools:
+        name = f"{name} {arguments['endpoint']}"
     # Nothing else in a record says that it was a dry run.
     return text(f"{name} (dry run)" if is_dry_run(name, arguments) else name)
 

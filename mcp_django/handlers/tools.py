@@ -144,9 +144,6 @@ def call_tool(context: CallContext, params: dict[str, Any]) -> Outcome:
         check_grantable_scopes(context, call.name)
         missing = NotFound("There is no such tool.")
         raise ProtocolError(INVALID_PARAMS, f"Unknown tool: {named(call.name)}") from missing
-    # Not sooner: whether a tool has such headers is a secret of those who may see it.
-    if context.sent_params is not None:
-        check_params(context.sent_params, call.arguments or {}, tool.definition.param_headers)
     arguments: Mapping[str, Any] = call.arguments or {}
     if (resolve := getattr(tool, "resolve", None)) is not None:
         try:
@@ -154,6 +151,9 @@ def call_tool(context: CallContext, params: dict[str, Any]) -> Outcome:
         except ToolError as error:
             return ToolResult.of_error(error)
     context.may_write = not tool_definition(rights, tool).annotations.read_only
+    # Not sooner: whether a tool has such headers is a secret of those who may see it.
+    if context.sent_params is not None:
+        check_params(context.sent_params, arguments, tool.definition.param_headers)
     decided = rights.exposed.decisions.tools.get(tool.name)
     is_tried = is_dry_run(tool.name, arguments)
     try:

@@ -34,13 +34,13 @@ def ask_database() -> None:
         cursor.execute("SELECT 1")
 
 
-class Changes:
+class HealthLog:
     """Logs what differs from the last answer of this process."""
 
     def __init__(self) -> None:
         self.was_well = True
 
-    def note(self, error: Exception | None) -> bool:
+    def record(self, error: Exception | None) -> bool:
         """Return whether the process is well."""
         was_well, self.was_well = self.was_well, error is None
         if was_well and error is not None:
@@ -50,7 +50,7 @@ class Changes:
         return error is None
 
 
-changes = Changes()
+health_log = HealthLog()
 
 
 class HealthApplication:
@@ -86,8 +86,8 @@ class HealthApplication:
         try:
             await lane.start(ask_database, seconds=PATIENCE, cancelled=Event(), caller="health")
         except Exception as error:
-            return changes.note(error)
-        return changes.note(None)
+            return health_log.record(error)
+        return health_log.record(None)
 
 
 @login_not_required
@@ -95,9 +95,9 @@ def health_view(request: HttpRequest) -> JsonResponse:
     """Answer the same where the endpoint is a view."""
     try:
         ask_database()
-        is_well = changes.note(None)
+        is_well = health_log.record(None)
     except Exception as error:
-        is_well = changes.note(error)
+        is_well = health_log.record(error)
     return JsonResponse(
         {"status": "ok" if is_well else "unavailable"},
         status=200 if is_well else 503,

@@ -30,6 +30,7 @@ from demo_project.tokens import TOKENS
 from mcp_django.models import PersonalToken
 from mcp_django.testing import Client as AssistantClient
 from mcp_django.testing.client import rows_as_objects
+from mcp_django.testing.leaks import find_leaks
 from tests.costs import cost_of
 from tests.same_as_admin import compare
 from tests.sites.browsing import save_in_browser
@@ -193,6 +194,10 @@ def costs_of(username):
         reads = [sql for sql in sent if 'FROM "flights_flight"' in sql and "SELECT 1" not in sql]
         found[tool] = [len(reads), len(sent), walked]
     return found
+
+
+def leaks_of(username):
+    return find_leaks(User.objects.get(username=username), budget=400)
 
 
 def prompts_of(username):

@@ -83,6 +83,11 @@ def test_inline_rows_are_the_same(demo, username):
     assert bool(on_page) == (username in ("admin", "dispatcher"))
 
 
+@pytest.mark.parametrize("username", USERS)
+def test_the_search_for_leaks_finds_nothing(demo, username):
+    assert demo.ask("leaks_of", username) == []
+
+
 def test_prompts_are_about_the_shift_and_know_no_airport_that_the_user_does_not_see(demo):
     found = demo.ask("prompts_of", "dispatcher")
     of_manager = demo.ask("prompts_of", "manager")["airports"]

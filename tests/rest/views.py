@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from django.http import Http404
+from django.http import Http404, StreamingHttpResponse
+from django.utils.translation import gettext_lazy
 from rest_framework import filters, generics, permissions, serializers, viewsets
 from rest_framework.decorators import action, api_view, permission_classes
 from rest_framework.exceptions import ParseError
@@ -26,8 +27,16 @@ class OrderSerializer(serializers.ModelSerializer):
 
 
 class RefundSerializer(serializers.Serializer):
-    reason = serializers.CharField(max_length=20)
+    # A word that Django translates.
+    reason = serializers.CharField(max_length=20, help_text=gettext_lazy("Password"))
     receipt = serializers.FileField(required=False)
+
+
+class NobodyClosed(permissions.BasePermission):
+    message = "This order is closed."
+
+    def has_object_permission(self, request, view, obj):
+        return obj.number != "closed"
 
 
 class Pages(PageNumberPagination):
@@ -37,7 +46,7 @@ class Pages(PageNumberPagination):
 class OrderViewSet(viewsets.ModelViewSet):
     queryset = Order.objects.order_by("number")
     serializer_class = OrderSerializer
-    permission_classes = [permissions.DjangoModelPermissions]
+    permission_classes = [permissions.DjangoModelPermissions, NobodyClosed]
     pagination_class = Pages
     filter_backends = [filters.SearchFilter, filters.OrderingFilter]
     search_fields = ["number"]
@@ -91,7 +100,19 @@ def echo_path(request, word):
     """Say where this is."""
     if word == "nowhere":
         raise Http404
-    return Response({"path": request.build_absolute_uri(), "user": request.user.get_username()})
+    return Response(
+        {
+            "path": request.build_absolute_uri(),
+            "user": request.user.get_username(),
+            "version": request.version,
+        }
+    )
+
+
+@api_view(["GET"])
+def stream(request):
+    """Stream."""
+    return StreamingHttpResponse(iter([b"x"]))
 
 
 router = DefaultRouter()

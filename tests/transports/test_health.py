@@ -11,7 +11,7 @@ from django.urls import include, path
 
 from mcp_django import urls
 from mcp_django.asgi import get_mcp_application
-from mcp_django.transports.health import changes
+from mcp_django.transports.health import health_log
 from mcp_django.transports.threads import Lane, OutOfTime
 from tests.clients import CheckedClient
 from tests.transports.wire import Connection
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 @pytest.fixture(autouse=True)
 def well():
     yield
-    changes.was_well = True
+    health_log.was_well = True
 
 
 def refuse(execute, sql, params, many, context):

@@ -12,7 +12,7 @@ from dataclasses import replace
 from io import BytesIO
 from itertools import islice
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import msgspec
 from django.db import connections, transaction
@@ -117,6 +117,8 @@ def call_view(
             response = response.render()
     if response.status_code >= 400:
         raise refusal_of(response, argument=refused)
+    if getattr(response, "streaming", False):
+        raise ToolError("This endpoint answers with a file or a stream, which no tool can show.")
     rendered: HttpResponseBase = response
     return rendered
 
@@ -142,8 +144,6 @@ def refusal_of(response: Any, *, argument: str) -> Exception:
 
 def result_of_response(response: Any, context: CallContext) -> ToolResult:
     """Return the answer of a tool: JSON as data, a list within the budget of an answer."""
-    if getattr(response, "streaming", False):
-        raise ToolError("This endpoint answers with a file or a stream, which no tool can show.")
     if 300 <= response.status_code < 400:
         return ToolResult(content=[TextContent(f"It is at {response.get('Location')}")])
     content: bytes = response.content
@@ -163,7 +163,7 @@ def result_of_response(response: Any, context: CallContext) -> ToolResult:
         data, records = listed(data, budget=budget), len(data["results"])
     encoded = msgspec.json.encode(data)
     if len(encoded) > budget:
-        raise ToolError("The answer is too long. Ask for less, or for a single object.")
+        raise ToolError("The answer is too long to be shown. Ask for less.")
     return replace(structured(encoded), records=records)
 
 
@@ -174,8 +174,8 @@ def listed(page: dict[str, Any], *, budget: int) -> dict[str, Any]:
     """
     answer = {name: value for name, value in page.items() if name not in ("next", "previous")}
     if isinstance(page.get("next"), str):
-        pairs = parse_qsl(urlsplit(page["next"]).query)
-        answer["next"] = {name: int(text) if text.isdecimal() else text for name, text in pairs}
+        query = QueryDict(urlsplit(page["next"]).query).lists()
+        answer["next"] = {name: texts if len(texts) > 1 else texts[0] for name, texts in query}
     sizes = [len(msgspec.json.encode(row)) + 1 for row in page["results"]]
     left, count = budget - 500, 0
     while count < len(sizes) and (left := left - sizes[count]) >= 0:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from django.core.exceptions import ImproperlyConfigured
+from django.core.exceptions import ImproperlyConfigured, PermissionDenied
 from django.db.models import IntegerField, Model
+from django.http import Http404
 from django.urls import NoReverseMatch, Resolver404, ResolverMatch, URLPattern, resolve, reverse
 from django.urls.converters import IntConverter
 from django.urls.resolvers import RegexPattern, RoutePattern, URLResolver
@@ -24,8 +25,8 @@ from rest_framework.request import Request  # type: ignore[import-untyped]
 
 from mcp_django.exceptions import NotFound, ToolError
 from mcp_django.exposure.fields import quoted
-from mcp_django.exposure.functions.drf import SchemaOf, unknown_names
-from mcp_django.exposure.functions.json_schemas import of_arguments
+from mcp_django.exposure.functions.arguments import as_declared
+from mcp_django.exposure.functions.drf import MOST_FAULTS, SchemaOf, unknown_names
 from mcp_django.exposure.limits import raise_lost_database
 from mcp_django.exposure.rest.calls import EndpointRequest
 from mcp_django.principal import ACTION, DELETE, READ, WRITE
@@ -131,7 +132,7 @@ class Endpoint:
         asked.user = request.user
         try:
             view.check_permissions(asked)
-        except APIException:
+        except (APIException, PermissionDenied, Http404):
             return False
         except KeyError:
             # It asks for a part of the path. The call has that, and asks again.
@@ -165,7 +166,8 @@ class Endpoint:
         return None if is_usual and self.action not in SENTENCES else serializer
 
     @cached_property
-    def input_schema(self) -> dict[str, Any]:
+    def declared(self) -> dict[str, Any]:
+        """The schema of all arguments, which takes no others."""
         properties: dict[str, Any] = dict(self.variables)
         required = list(self.variables)
         if self.takes_values:
@@ -174,7 +176,8 @@ class Endpoint:
                 required.append(VALUES)
         else:
             properties |= self.query_parameters
-        return of_arguments({"type": "object", "properties": properties, "required": required})
+        schema = {"type": "object", "properties": properties, "required": required}
+        return {**schema, "additionalProperties": False}
 
     def _values_schema(self) -> dict[str, Any]:
         if self.serializer is None:
@@ -259,9 +262,15 @@ class Endpoint:
             pass
         return own, match
 
-    def check(self, arguments: Mapping[str, Any]) -> None:
-        """Raise ToolError for names that nobody reads: the framework would ignore them."""
-        names = self.input_schema["properties"]
+    def read(self, arguments: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments as they are declared.
+
+        Raises ToolError for names that nobody reads: the framework would ignore them.
+        """
+        arguments, names = (
+            as_declared(arguments, self.declared, takes_empty=False),
+            self.declared["properties"],
+        )
         faults = [
             f"Unknown argument {quoted(name)}. It takes: {', '.join(names) or 'none'}."
             for name in arguments
@@ -275,7 +284,8 @@ class Endpoint:
         elif self.serializer is not None:
             faults += unknown_names(self.serializer, values, place=VALUES)
         if faults:
-            raise ToolError(" ".join(faults[:10]))
+            raise ToolError(" ".join(faults[:MOST_FAULTS]))
+        return arguments
 
 
 def is_framework(handler: Any) -> bool:

@@ -8,13 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from django.http import HttpRequest
+
 from mcp_django.context import CallContext
-from mcp_django.exceptions import ToolError
+from mcp_django.exceptions import Limited, ToolError
 from mcp_django.exposure.functions.results import JSON, contents_of
 from mcp_django.exposure.resources.functions import CodeResource, not_found
 from mcp_django.exposure.rest.tools import EndpointTool, is_offered
 from mcp_django.exposure.uris import REST_OBJECTS, object_uri
-from mcp_django.protocol.results import ReadResult
+from mcp_django.protocol.results import ReadResult, ResourceTemplate
 from mcp_django.protocol.uri_templates import URITemplate
 
 if TYPE_CHECKING:
@@ -26,14 +28,19 @@ class EndpointResource(CodeResource):
 
     def __init__(self, tool: EndpointTool, *, basename: str) -> None:
         [self.variable] = tool.endpoint.variables
-        self.tool = tool
+        self.tool, self.name, self.completions = tool, basename, {}
         self.uri = self.key = f"{REST_OBJECTS}{basename}/{{{self.variable}}}"
         self.template = URITemplate(self.uri)
-        self.name = self.title = basename
-        self.description = f"{tool.endpoint.description} {tool.site_description}".strip()
-        self.mime_type = self.shown_mime_type = JSON
-        self.size = self.annotations = self.last_modified = None
-        self.completions = {}
+
+    def definition(self, request: HttpRequest) -> ResourceTemplate:
+        shown = self.tool.definition
+        return ResourceTemplate(
+            uri_template=self.uri,
+            name=self.name,
+            title=shown.title,
+            description=shown.description,
+            mime_type=JSON,
+        )
 
     def exists_for(self, rights: Rights) -> bool:
         return is_offered(rights, self.tool)
@@ -54,6 +61,8 @@ class EndpointResource(CodeResource):
     ) -> ReadResult:
         try:
             content = self.tool.respond(context, rights, variables).content
+        except Limited:
+            raise
         except ToolError:
             raise not_found() from None
         return ReadResult(contents=contents_of(content.decode(), uri=uri, mime_type=JSON))

@@ -7,21 +7,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import msgspec
+from django.utils.translation import get_language
 
 from mcp_django.conf import get_config
 from mcp_django.context import CallContext
 from mcp_django.exceptions import NotFound, ToolError
+from mcp_django.exposure.functions.json_schemas import of_arguments
 from mcp_django.exposure.functions.results import structured
 from mcp_django.exposure.primitives import Outcome
 from mcp_django.exposure.registry import Registry
 from mcp_django.exposure.rest.calls import EndpointRequest, call_view, result_of_response
 from mcp_django.exposure.rest.endpoints import VALUES, Endpoint
 from mcp_django.exposure.tools.decisions import tool_definition
-from mcp_django.protocol.results import ToolAnnotations, ToolDefinition
+from mcp_django.protocol.results import ToolAnnotations, ToolDefinition, ToolResult
 
 if TYPE_CHECKING:
     from mcp_django.exposure.permissions import Rights
@@ -38,24 +39,31 @@ class EndpointTool:
         self.endpoint = endpoint
         self.name = name
         self.scope = endpoint.scope
-        self.site_description = description
+        self._site_description = description
+        self._definitions: dict[str | None, ToolDefinition] = {}
 
-    @cached_property
+    @property
     def definition(self) -> ToolDefinition:
-        """What clients get. Made at first use: serializers are not read while apps load."""
-        method = self.endpoint.method
-        return ToolDefinition(
-            name=self.name,
-            title=self.name.replace("_", " ").capitalize(),
-            description=f"{self.endpoint.description} {self.site_description}".strip(),
-            input_schema=self.endpoint.input_schema,
-            annotations=ToolAnnotations(
-                read_only=method == "get",
-                destructive=method != "get" and self.endpoint.action != "create",
-                idempotent=method in ("get", "put", "delete"),
-                open_world=False,
-            ),
-        )
+        """What clients get, in the language of the moment. Made at first use: serializers are not
+        read while apps load.
+        """
+        language, method = get_language(), self.endpoint.method
+        if language not in self._definitions:
+            # A copy reads lazy texts again.
+            endpoint = replace(self.endpoint)
+            self._definitions[language] = ToolDefinition(
+                name=self.name,
+                title=self.name.replace("_", " ").capitalize(),
+                description=f"{endpoint.description} {self._site_description}".strip(),
+                input_schema=of_arguments(endpoint.declared),
+                annotations=ToolAnnotations(
+                    read_only=method == "get",
+                    destructive=method != "get" and endpoint.action != "create",
+                    idempotent=method in ("get", "put", "delete"),
+                    open_world=False,
+                ),
+            )
+        return self._definitions[language]
 
     def admits(self, rights: Rights) -> bool:
         """Return whether this caller may use the endpoint, be it a tool of its own or not."""
@@ -75,7 +83,7 @@ class EndpointTool:
         return not has_many(rights.registry) and self.admits(rights)
 
     def check(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> None:
-        self.endpoint.check(arguments)
+        self.endpoint.read(arguments)
 
     def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
         result = result_of_response(self.respond(context, rights, arguments), context)
@@ -88,7 +96,7 @@ class EndpointTool:
     def respond(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Any:
         """Return the response of the view. Raises ToolError for what it refuses."""
         endpoint = self.endpoint
-        endpoint.check(arguments)
+        arguments = endpoint.read(arguments)
         path, match = endpoint.match({name: arguments[name] for name in endpoint.variables})
         request = EndpointRequest(
             rights.request,
@@ -134,12 +142,17 @@ def find_endpoint(rights: Rights, name: object) -> EndpointTool:
     return tool
 
 
-def list_endpoints(rights: Rights, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def list_endpoints(
+    context: CallContext, rights: Rights, arguments: Mapping[str, Any]
+) -> ToolResult:
     definitions = [tool_definition(rights, tool) for tool in offered_endpoints(rights)]
-    return {"endpoints": {each.name: each.description for each in definitions}}
+    listing = {"endpoints": {each.name: each.description for each in definitions}}
+    return structured(msgspec.json.encode(listing))
 
 
-def describe_endpoint(rights: Rights, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def describe_endpoint(
+    context: CallContext, rights: Rights, arguments: Mapping[str, Any]
+) -> ToolResult:
     tool = find_endpoint(rights, arguments.get("endpoint"))
     definition = tool_definition(rights, tool)
     description = {
@@ -149,7 +162,27 @@ def describe_endpoint(rights: Rights, arguments: Mapping[str, Any]) -> dict[str,
     }
     if (schema := tool.endpoint.answer_schema) is not None:
         description["answers"] = schema
-    return description
+    return structured(msgspec.json.encode(description))
+
+
+def call_endpoint(context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
+    tool, own = resolve_endpoint(rights, arguments)
+    return tool.call(context, rights, own)
+
+
+def resolve_endpoint(
+    rights: Rights, arguments: Mapping[str, Any]
+) -> tuple[EndpointTool, Mapping[str, Any]]:
+    """Return the endpoint that `call_endpoint` calls, and its arguments.
+
+    Raises ToolError. The token of a confirmation stands beside the arguments.
+    """
+    own, others = arguments.get("arguments") or {}, dict(arguments)
+    if not isinstance(own, dict):
+        raise ToolError("The argument arguments must be an object.")
+    tool = find_endpoint(rights, others.pop("endpoint", None))
+    others.pop("arguments", None)
+    return tool, {**own, **others}
 
 
 class StandIn:
@@ -157,12 +190,15 @@ class StandIn:
 
     asks = False
     confirms_itself = False
+    annotations = ToolAnnotations(
+        read_only=True, destructive=False, idempotent=True, open_world=False
+    )
 
     def __init__(
         self,
         name: str,
         description: str,
-        run: Callable[[Rights, Mapping[str, Any]], dict[str, Any]],
+        run: Callable[[CallContext, Rights, Mapping[str, Any]], Outcome],
         **properties: dict[str, Any],
     ) -> None:
         self.name = name
@@ -179,10 +215,6 @@ class StandIn:
             annotations=self.annotations,
         )
 
-    annotations = ToolAnnotations(
-        read_only=True, destructive=False, idempotent=True, open_world=False
-    )
-
     def exists_for(self, rights: Rights) -> bool:
         return has_many(rights.registry) and bool(offered_endpoints(rights))
 
@@ -190,29 +222,16 @@ class StandIn:
         """Nothing can be said before the endpoint is looked up."""
 
     def call(self, context: CallContext, rights: Rights, arguments: Mapping[str, Any]) -> Outcome:
-        return structured(msgspec.json.encode(self._run(rights, arguments)))
+        return self._run(context, rights, arguments)
 
 
 class CallEndpoint(StandIn):
-    """Never called itself. What staff decided about the endpoint holds for the call."""
+    """What staff decided about the endpoint holds for the call: see `resolve`."""
 
     annotations = ToolAnnotations(
         read_only=False, destructive=True, idempotent=False, open_world=False
     )
-
-    def resolve(
-        self, rights: Rights, arguments: Mapping[str, Any]
-    ) -> tuple[EndpointTool, Mapping[str, Any]]:
-        """Return the endpoint that is called in its place, and its arguments.
-
-        Raises ToolError. The token of a confirmation stands beside the arguments.
-        """
-        own, others = arguments.get("arguments", {}), dict(arguments)
-        if not isinstance(own, dict):
-            raise ToolError("The argument arguments must be an object.")
-        tool = find_endpoint(rights, others.pop("endpoint", None))
-        others.pop("arguments", None)
-        return tool, {**own, **others}
+    resolve = staticmethod(resolve_endpoint)
 
 
 ENDPOINT = {"type": "string", "description": "A name from list_endpoints."}
@@ -232,7 +251,7 @@ STAND_INS = (
     CallEndpoint(
         "call_endpoint",
         f"Call an endpoint {API}.",
-        describe_endpoint,
+        call_endpoint,
         endpoint=ENDPOINT,
         arguments=ENDPOINT_ARGUMENTS,
     ),
